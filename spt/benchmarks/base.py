@@ -1,0 +1,55 @@
+"""What a benchmark is: examples for tuning, examples for scoring, an instruction and an answer format."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from spt.benchmarks.formats import AnswerFormat
+
+
+class Example(BaseModel):
+    """One question. `target` is the exact text the benchmark asks for (`#### Paris`, `A. Paris`)."""
+
+    model_config = ConfigDict(frozen=True)
+    question: str
+    answer: str = Field(description="the reference answer alone; for closed questions the option's text")
+    target: str
+    options: tuple[str, ...] = Field((), description="closed: the option lines as shown, `A. Paris`")
+    aliases: tuple[str, ...] = Field((), description="further accepted answers")
+    topic: str = ""
+
+    @property
+    def id(self) -> str:
+        """Content hash: the same question has the same id in every run."""
+        return hashlib.sha256("\n".join((self.question, *self.options)).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True)
+class Split:
+    """The loaded rows. Train and test share no subject; `dropped` counts rows left out, by reason."""
+
+    train: Sequence[Example]
+    test: Sequence[Example]
+    dropped: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Benchmark:
+    """A benchmark as the registry lists it; nothing is read before `load()`."""
+
+    name: str
+    title: str
+    format: AnswerFormat
+    instruction: str  # put before the question by zero-shot and few-shot; the soft prompt takes its place
+    source: str
+    licence: str
+    load: Callable[[], Split]
+
+    @property
+    def closed(self) -> bool:
+        """Whether the options are listed in the question."""
+        return self.format.closed

@@ -1,0 +1,200 @@
+"""What a run says while it goes: typed events, in the order they happen. Imports no torch.
+
+`experiment.run` yields them, `store` writes them, every view reads them back from the run folder. Three kinds:
+events that become one line of `events.jsonl` (`Event`); `Predictions`, whose rows go to `predictions/<method>.jsonl`;
+and `Checkpoint` / `PromptFiles`, which are tensors and files.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
+from spt.metrics import MethodScores, Prediction, Rate
+from spt.spec import Method, RunSpec
+
+SCHEMA = 1  # of a run folder
+
+Phase = Literal["load", "zero_shot", "few_shot", "tuning", "soft_prompt"]
+PHASES: tuple[Phase, ...] = ("load", "zero_shot", "few_shot", "tuning", "soft_prompt")
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True)
+    time: float = Field(default_factory=time.time, description="Unix seconds")
+
+
+class RunStarted(_Event):
+    """First event of a run, and of each time it is resumed (`resumed` is then true)."""
+
+    type: Literal["run_started"] = "run_started"
+    run: str
+    resumed: bool = False
+
+
+class PhaseStarted(_Event):
+    type: Literal["phase_started"] = "phase_started"
+    phase: Phase
+    total: int | None = Field(None, description="units of work (items or steps); None = not known")
+    detail: str = ""
+
+
+class Progress(_Event):
+    """`done` of `total` units of the phase are finished."""
+
+    type: Literal["progress"] = "progress"
+    phase: Phase
+    done: int
+    total: int
+    detail: str = ""
+
+
+class ModelLoaded(_Event):
+    type: Literal["model_loaded"] = "model_loaded"
+    model: str
+    revision: str | None = None
+    parameters: int
+    device: str
+    precision: str
+    chat_template: bool
+    embedding_rms: float
+    seconds: float
+
+
+class Question(BaseModel):
+    """A test item as a view shows it."""
+
+    id: str
+    question: str
+    options: tuple[str, ...] = ()
+    target: str
+    topic: str = ""
+
+
+class DataLoaded(_Event):
+    type: Literal["data_loaded"] = "data_loaded"
+    benchmark: str
+    format: str
+    closed: bool
+    train: int
+    test: int
+    items: int = Field(description="test items scored in this run")
+    dropped: dict[str, int] = Field(default_factory=dict, description="reason -> rows left out")
+    probed: tuple[Question, ...] = Field((), description="the items whose answers are followed from step to step")
+
+
+class MethodScored(_Event):
+    type: Literal["method_scored"] = "method_scored"
+    method: Method
+    scores: MethodScores
+
+
+class StepLoss(_Event):
+    """One optimizer step. `step` counts from 1. `loss` is the mean cross-entropy a target token, in nats."""
+
+    type: Literal["step_loss"] = "step_loss"
+    step: int
+    loss: float
+    learning_rate: float
+    grad_norm: float
+    seconds: float
+
+
+class ProbeAnswer(BaseModel):
+    id: str
+    response: str
+    in_format: bool
+    right: bool = Field(description="knowledge: right, in the form or not")
+
+
+class Probe(_Event):
+    """Scores on the probed items after `step` steps (0 = the untrained prompt)."""
+
+    type: Literal["probe"] = "probe"
+    step: int
+    format: Rate
+    knowledge: Rate
+    exact_match: Rate
+    answers: tuple[ProbeAnswer, ...]
+
+
+class RunStopped(_Event):
+    type: Literal["run_stopped"] = "run_stopped"
+
+
+class RunFailed(_Event):
+    """`message` is one sentence for the user; `detail` a traceback where the fault is ours, else empty."""
+
+    type: Literal["run_failed"] = "run_failed"
+    message: str
+    detail: str = ""
+
+
+class TuningSummary(BaseModel):
+    steps: int
+    seconds: float
+    trainable_parameters: int
+    trainable_share: float
+    final_loss: float
+
+
+class Result(BaseModel):
+    """`result.json`: written last; its presence means that the run is finished."""
+
+    schema_: int = Field(SCHEMA, alias="schema")
+    run: str
+    spec: RunSpec
+    methods: dict[Method, MethodScores]
+    tuning: TuningSummary
+    model: dict[str, Any]
+    benchmark: dict[str, Any]
+    device: str
+    seconds: dict[str, float] = Field(description="wall seconds by phase")
+    peak_memory_mb: float
+    versions: dict[str, str]
+
+    model_config = ConfigDict(populate_by_name=True)
+
+
+class RunFinished(_Event):
+    type: Literal["run_finished"] = "run_finished"
+    result: Result
+
+
+Event = Annotated[
+    RunStarted | PhaseStarted | Progress | ModelLoaded | DataLoaded | MethodScored | StepLoss | Probe
+    | RunStopped | RunFailed | RunFinished,
+    Field(discriminator="type"),
+]
+event_adapter: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+@dataclass(frozen=True)
+class Predictions:
+    """A batch of scored answers of one method; appended to `predictions/<method>.jsonl`."""
+
+    method: Method
+    rows: tuple[Prediction, ...]
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Everything tuning needs to go on after `step`: prompt and optimizer moments, each (virtual_tokens, D) float32."""
+
+    step: int
+    tensors: Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class PromptFiles:
+    """The tuned prompt as a PEFT adapter folder: file name -> bytes."""
+
+    files: Mapping[str, bytes]
+
+
+Message = Event | Predictions | Checkpoint | PromptFiles
