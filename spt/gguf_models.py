@@ -1,8 +1,8 @@
 """GGUF files as ordinary models: weights dequantised to float32, tokenizer repaired.
 
-transformers rebuilds the tokenizer from the file's metadata, and for some files loses how text is cut before the merges apply:
-"2024" would become one token where the model has only ever seen "2", "0", "2", "4". The file says which cut it wants
-(`tokenizer.ggml.pre`), so the ones known here are put back and a file that asks for an unknown one is refused.
+transformers rebuilds the tokenizer from the file's metadata, and for some files loses how text is cut before the merges
+apply: "2024" would become one token where the model has only ever seen "2", "0", "2", "4". The file says which cut it
+wants (`tokenizer.ggml.pre`), so the ones known here are put back and a file that asks for an unknown one is refused.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from huggingface_hub import utils as hub
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """No progress bars, log lines below an error, or warnings from transformers and huggingface_hub inside the block."""
+    """No progress bars, warnings or log lines below an error from transformers and the hub library inside the block."""
     logs = transformers.logging
     level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
     hub_level, hub_bars_off = hub.logging.get_verbosity(), hub.are_progress_bars_disabled()
