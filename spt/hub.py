@@ -49,7 +49,7 @@ def fetch(
         weights = {file: size for file, size in files.items() if file.endswith(".safetensors") and "/" not in file}
         if "config.json" not in files or not weights:
             lacks = "safetensors weights" if "config.json" in files else "config.json"
-            raise UserError(f"{name} has no {lacks} on the hub: spt loads safetensors, or a local GGUF file.")
+            raise UserError(f"{name} has no {lacks} on the hub: spt loads safetensors, or a GGUF file.")
         check(Path(hf_hub_download(name, "config.json", revision=commit)).parent)
         _check_disk(name, sum(weights.values()))
         report(f"Downloading {name} ({sum(weights.values()) / 1e6:.0f} MB, unless cached)")
