@@ -61,7 +61,7 @@ def fetch(
     except (RepositoryNotFoundError, HFValidationError):
         presets = ", ".join(preset for preset in PRESETS if "/" not in preset)
         raise UserError(
-            f"There is no model {name!r}: no preset ({presets}), no local path and no hub id (private: set HF_TOKEN)."
+            f"There is no model {name!r}: no preset ({presets}), no local path, no hub id (private: set HF_TOKEN)."
         ) from None
     except LocalEntryNotFoundError:
         raise UserError(f"The download of {where} was cut off: check the network and start again.") from None

@@ -18,10 +18,14 @@ USERS_HOME = os.environ.get("SPT_HOME")
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
 from spt.home import home
+
+if TYPE_CHECKING:
+    from spt.models import LoadedModel
 
 
 @pytest.fixture(autouse=True)
@@ -43,6 +47,14 @@ def bundled_home(spt_home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.setenv("SPT_HOME", USERS_HOME)
     bundled.fetch("bundled")
     return home()
+
+
+@pytest.fixture
+def bundled(bundled_home: Path) -> LoadedModel:
+    """The bundled model, loaded anew (in some tenths of a second), so a test may change it."""
+    from spt import models
+
+    return models.load("bundled")
 
 
 @pytest.fixture(scope="session")

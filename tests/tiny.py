@@ -86,7 +86,8 @@ def settings(architecture: str) -> dict[str, Any]:
     if architecture == "mamba2":
         return {
             **ids, "hidden_size": 32, "num_hidden_layers": 2, "expand": 2, "num_heads": 8, "head_dim": 8,
-            "state_size": 16, "n_groups": 2, "chunk_size": 8, "conv_kernel": 4, "initializer_range": 0.25, "tie_word_embeddings": False,
+            "state_size": 16, "n_groups": 2, "chunk_size": 8, "conv_kernel": 4, "initializer_range": 0.25,
+            "tie_word_embeddings": False,
         }  # fmt: skip
     common = {
         **ids, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
