@@ -61,7 +61,7 @@ def fetch(
     except (RepositoryNotFoundError, HFValidationError):
         presets = ", ".join(preset for preset in PRESETS if "/" not in preset)
         raise UserError(
-            f"There is no model {name!r}: no preset ({presets}), no local path, no hub id (private: set HF_TOKEN)."
+            f"There is no model {name!r}: no preset ({presets}), no local path, no hub id (private: HF_TOKEN=)."
         ) from None
     except LocalEntryNotFoundError:
         raise UserError(f"The download of {where} was cut off: check the network and start again.") from None
@@ -84,8 +84,9 @@ def _from_cache(name: str, revision: str | None, offline: bool) -> tuple[Path, s
         )
     except LocalEntryNotFoundError:
         why = "HF_HUB_OFFLINE is set" if offline else "the hub cannot be reached"
+        what = name if "/" in name else f"{name!r} is no preset, it"
         raise UserError(
-            f"{name} is not in the cache and {why}: connect, or use --model bundled or a local folder of safetensors."
+            f"{what} is not in the cache and {why}: connect, or use --model bundled or a local folder of safetensors."
         ) from None
     return folder, folder.name  # the cache names a snapshot's folder by its commit
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 import psutil
@@ -64,6 +65,14 @@ def require_safetensors(folder: Path, name: str) -> None:
     missing = sorted(shard for shard in shards if not (folder / shard).exists())
     if missing:
         raise UserError(f"{name} is not complete: {len(missing)} of its weight files are missing ({missing[0]}).")
+
+
+def require_all_weights(missing: Collection[str], name: str) -> None:
+    """Raises UserError if the files lack weights of the model: they would be left random, without a word."""
+    if missing:
+        first, *others = sorted(missing)
+        more = f" and {len(others)} more" if others else ""
+        raise UserError(f"{name} is not a whole causal language model: its files have no {first}{more}.")
 
 
 def estimate_memory(config: PreTrainedConfig, precision: str, cuda: bool = False) -> int:

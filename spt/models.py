@@ -29,7 +29,7 @@ from transformers import (
 from spt import bundled, hub
 from spt.chat import end_ids, is_post_trained
 from spt.gguf_models import load_gguf
-from spt.model_checks import check_memory, read_config, require_safetensors
+from spt.model_checks import check_memory, read_config, require_all_weights, require_safetensors
 from spt.presets import PRESETS
 from spt.quiet import quiet
 from spt.spec import Precision, UserError
@@ -138,6 +138,8 @@ def _load_folder(folder: Path, name: str, revision: str | None, precision: str, 
         quantisation = BitsAndBytesConfig(
             load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype, bnb_4bit_use_double_quant=False
         )
+    if not any(any(folder.glob(pattern)) for pattern in ("tokenizer*", "vocab*", "*.model", "tekken.json")):
+        raise UserError(f"{name} has no tokenizer: its folder lacks tokenizer.json.")
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except (OSError, ValueError, ImportError, KeyError, TypeError, AttributeError) as error:
@@ -152,14 +154,12 @@ def _load_folder(folder: Path, name: str, revision: str | None, precision: str, 
     except (SafetensorError, OSError) as error:
         raise UserError(f"The weights of {name} cannot be read, a file may be damaged: {_first_line(error)}") from error
     except (ImportError, RuntimeError, ValueError) as error:
-        if stored_as or quantisation:  # kernels that this machine lacks
-            raise UserError(f"{name} cannot be loaded in {precision} on {target}: {_first_line(error)}") from error
-        raise UserError(f"The weights of {name} do not fit its config.json: {_first_line(error)}") from error
+        if "ignore_mismatched_sizes" in str(error):
+            raise UserError(f"The weights of {name} do not fit its config.json: they have other shapes.") from None
+        # Above all kernels and packages for quantised weights that this machine lacks.
+        raise UserError(f"{name} cannot be loaded in {precision} on {target}: {_first_line(error)}") from error
     model, info = read
-    if info["missing_keys"]:
-        # They would be left random, without a word.
-        missing = sorted(info["missing_keys"])
-        raise UserError(f"{name} is not a whole causal language model: it lacks {len(missing)} weights ({missing[0]}).")
+    require_all_weights(info["missing_keys"], name)
     return _finish(model, tokenizer, name, revision, precision, target)
 
 
