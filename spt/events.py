@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -198,3 +198,12 @@ class PromptFiles:
 
 
 Message = Event | Predictions | Checkpoint | PromptFiles
+
+
+@dataclass(frozen=True)
+class ResumeState:
+    """What earlier attempts of a run left behind; a new run has an empty one."""
+
+    checkpoint: Checkpoint | None = None
+    predictions: Mapping[Method, tuple[Prediction, ...]] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
