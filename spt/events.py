@@ -197,6 +197,15 @@ class PromptFiles:
     files: Mapping[str, bytes]
 
 
+@dataclass(frozen=True)
+class ResumeState:
+    """What earlier attempts at the run left: nothing for a new run."""
+
+    checkpoint: Checkpoint | None = None
+    predictions: Mapping[Method, tuple[Prediction, ...]] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
+
+
 Message = Event | Predictions | Checkpoint | PromptFiles
 
 
