@@ -37,8 +37,8 @@ def execute(
 ) -> Status:
     """Run, or go on with, a run until it is finished or stopped, and return how it stands then.
 
-    `listen` hears every message after it is stored, while the run is still locked. With `wait` it queues for the device;
-    otherwise a busy device is a UserError. `leave` is asked after every message: if true, the run is left as it is
+    `listen` hears every message after it is stored, while the run is still locked. With `wait` it waits for a busy
+    device, which otherwise is a UserError. `leave` is asked after every message: if true, the run is left as it is
     (`interrupted`), for another process to go on with. Raises what the run raises, after noting it as failed.
     """
 
@@ -72,8 +72,9 @@ def _run(
 ) -> Status:
     from spt import experiment  # torch: seconds
 
-    with _memory_errors(), disk_errors(home()), closing(experiment.run(folder.spec, folder.resume_state(), cache)) as run:
-        for message in run:
+    run = experiment.run(folder.spec, folder.resume_state(), cache)
+    with _memory_errors(), disk_errors(home()), closing(run) as messages:
+        for message in messages:
             keep(message)
             if folder.stop_requested() and not folder.finished():
                 keep(RunStopped())
@@ -113,7 +114,7 @@ def device_holder() -> tuple[str, int] | None:
 
 @contextmanager
 def _device(folder: RunFolder, wait: bool, leave: Callable[[], bool]) -> Iterator[bool]:
-    """Hold the device, then the run. Gives False when there is nothing to hold: it was told to leave or stop meanwhile."""
+    """Hold the device, then the run. Gives False if it was told to leave or to stop while it waited."""
     with disk_errors(home()):
         home().mkdir(parents=True, exist_ok=True)
     device, note = FileLock(home() / "device.lock"), home() / "device.json"

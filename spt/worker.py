@@ -40,16 +40,16 @@ GRACE = 20.0  # seconds an orphan gets to end its step or batch
 class Worker:
     """Takes runs from the queue until it is told to end or its parent has gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, parent: int) -> None:
         self.ending = threading.Event()
-        self.parent = os.getppid()
+        self.parent = parent
 
     def terminate(self, signum: int, frame: FrameType | None) -> None:
         """Handler of SIGTERM: end after the current step or batch."""
         self.ending.set()
 
     def watch_parent(self) -> None:
-        """Without its app a worker would hold the device for nobody, so it ends too, in the middle of a load as well."""
+        """Without its app a worker would hold the device for nobody: it ends too, even in the middle of a load."""
         while os.getppid() == self.parent:
             time.sleep(POLL)
         self.ending.set()
@@ -112,6 +112,7 @@ class WorkerProcess:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._stopping = threading.Event()
+        self._changing = threading.Lock()  # of `_process`, so that none is started behind the back of `stop`
         self._thread: threading.Thread | None = None
 
     def start(self) -> WorkerProcess:
@@ -124,8 +125,9 @@ class WorkerProcess:
 
     def stop(self, grace: float = 10.0) -> None:
         """End the worker. It finishes its step or batch within `grace` seconds, or is killed; its run stays queued."""
-        self._stopping.set()
-        process = self._process
+        with self._changing:
+            self._stopping.set()
+            process = self._process
         if process is not None and process.poll() is None:
             process.terminate()
             try:
@@ -159,9 +161,11 @@ class WorkerProcess:
             _fail_run_of(self._process.pid, code)
             # One that dies as soon as it starts would otherwise be started in a tight loop.
             pause = min(30.0, 2 * pause + 1) if time.monotonic() - started < 5 else 0.0
-            if self._stopping.wait(pause):
-                return
-            self._process = _spawn()
+            self._stopping.wait(pause)
+            with self._changing:
+                if self._stopping.is_set():
+                    return
+                self._process = _spawn()
 
 
 def _spawn() -> subprocess.Popen[bytes]:
@@ -169,7 +173,7 @@ def _spawn() -> subprocess.Popen[bytes]:
     paths = [package_parent, *filter(None, [os.environ.get("PYTHONPATH")])]
     # Its own session: a Ctrl-C in the app's terminal goes to the app, which ends the worker in order.
     return subprocess.Popen(
-        [sys.executable, "-m", "spt.worker"],
+        [sys.executable, "-m", "spt.worker", str(os.getpid())],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         stdin=subprocess.DEVNULL,
         start_new_session=True,
@@ -200,9 +204,9 @@ def _fail_run_of(pid: int, code: int) -> None:
 
 
 def main() -> None:
-    """Serve the queue until SIGTERM, or until the parent has gone."""
+    """Serve the queue until SIGTERM, or until the parent (the process id given, or the real one) has gone."""
     logging.basicConfig(format="%(asctime)s worker: %(message)s", datefmt="%H:%M:%S", level=logging.INFO)
-    worker = Worker()
+    worker = Worker(int(sys.argv[1]) if len(sys.argv) > 1 else os.getppid())
     signal.signal(signal.SIGTERM, worker.terminate)
     threading.Thread(target=worker.watch_parent, name="parent-watch", daemon=True).start()
     worker.serve()
