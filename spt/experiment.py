@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
@@ -66,7 +66,7 @@ class _Job:
     scores: dict[Method, MethodScores] = field(default_factory=dict)
 
 
-def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Iterator[Message]:
+def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Generator[Message, None, None]:
     """Run a spec, going on from `resume`. Raises UserError for what the user can mend."""
     yield events.RunStarted(run=spec.run_id, resumed=bool(resume.events))
     yield events.PhaseStarted(phase="load", detail=spec.model)
