@@ -11,7 +11,7 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import torch
 from pydantic import BaseModel, Field, ValidationError
@@ -46,7 +46,7 @@ class VirtualTokens(nn.Module):
     @classmethod
     def attach(cls, model: PreTrainedModel) -> VirtualTokens:
         """Put virtual tokens under a model; a second call returns the ones that are there. Freezes the model."""
-        embedding = cast("nn.Embedding | VirtualTokens", model.get_input_embeddings())
+        embedding: Any = model.get_input_embeddings()
         if isinstance(embedding, cls):
             return embedding
         model.requires_grad_(False)
