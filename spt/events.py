@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -195,6 +195,15 @@ class PromptFiles:
     """The tuned prompt as a PEFT adapter folder: file name -> bytes."""
 
     files: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class ResumeState:
+    """What earlier attempts at the run left: nothing for a new run."""
+
+    checkpoint: Checkpoint | None = None
+    predictions: Mapping[Method, tuple[Prediction, ...]] = field(default_factory=dict)
+    events: tuple[Event, ...] = ()
 
 
 Message = Event | Predictions | Checkpoint | PromptFiles
