@@ -68,3 +68,121 @@ def _small(phase: Phase, state: str, view: RunView) -> str:
     if state == "done" and phase in view.phase_seconds:
         return duration(view.phase_seconds[phase])
     return ""
+
+
+def stepper(status: str, view: RunView) -> str:
+    """Five steps from loading to the final answers; the current one fills."""
+    current = PHASES.index(view.phase) if view.phase else -1
+    steps = []
+    for index, phase in enumerate(PHASES):
+        done = status == "finished" or index < current
+        state = "done" if done else "now" if index == current else "todo"
+        share = 100.0 if done else 100.0 * view.done / view.total if state == "now" and view.total else 0.0
+        # A step of unknown length (loading) moves to and fro instead of standing still.
+        open_ended = " open" if state == "now" and not view.total and status == "running" else ""
+        current_step = ' aria-current="step"' if state == "now" else ""
+        steps.append(
+            f'<li class="{state}"{current_step}><span class="rail{open_ended}"><i style="width:{share:.1f}%"></i></span>'
+            f"<b>{esc(phase_title(phase, view.spec.shots))}</b><small>{_small(phase, state, view)}</small></li>"
+        )
+    return f'<ol class="stepper">{"".join(steps)}</ol>'
+
+
+def run_html(run: str, status: str, view: RunView, position: int | None) -> str:
+    """Top of a run. `data-run` and `data-title` are read by `charts.js`: address bar and tab title follow them."""
+    spec, words = view.spec, STATUS[status]
+    title = f"{spec.benchmark} · {model_title(spec.model)}"
+    share = f"{view.done * 100 // view.total} % " if status == "running" and view.total else ""
+    failed = " failed" if status == "failed" else ""
+    return (
+        f'<div data-run="{esc(run)}" data-title="{esc(f"{share}{words.lower()} · {spec.benchmark} · spt")}">'
+        f'<div class="run-head"><span class="pill {status}">{words}</span><b>{esc(title)}</b>'
+        f"<span>seed {spec.seed}, {count(spec.steps, 'step')} × {spec.batch_size}</span></div>"
+        f'<p class="headline{failed}" role="status">{esc(sentence(status, view, spec.shots, position))}</p>'
+        f"{stepper(status, view)}</div>"
+    )
+
+
+def unknown_html(run: str) -> str:
+    """For an address with a run id that is not here."""
+    return (
+        '<div data-run="" data-title="spt"><p class="headline failed" role="alert">There is no run '
+        f"“{esc(run)}” here.</p><p class=\"sub\">It may have been deleted, or belong to another machine. "
+        "Pick an earlier run from the list, or start a new one.</p></div>"
+    )
+
+
+def broken_html(message: str) -> str:
+    """For a run folder that cannot be read."""
+    return f'<div data-run="" data-title="spt"><p class="headline failed" role="alert">{esc(message)}</p></div>'
+
+
+def welcome_html() -> str:
+    """The idea for a visitor with one minute: one question, two answers, one of which scores."""
+    answers = (
+        ("zero", "Zero-shot", "The capital of Oman is Muscat.", False, "scores", "0"),
+        ("soft", "With the tuned prompt", "#### Muscat", True, "scores", "1"),
+    )
+    columns = "".join(
+        f'<div class="column {colour}{" hit" if in_format else ""}"><h5>{title}</h5><p class="answer-text">{esc(text)}</p>'
+        f'{marks(True, in_format)}<p class="verdict">{verb} <b>{score}</b></p></div>'
+        for colour, title, text, in_format, verb, score in answers
+    )
+    return (
+        f'<div class="welcome" data-run="" data-title="spt"><h1>{esc(IDEA)}</h1><ol>'
+        "<li><span>A benchmark counts an answer only if it is right <b>and</b> written the way it wants. "
+        "Models fail at the second and look as if they failed at the first.</span></li>"
+        "<li><span>spt tunes <b>ten vectors</b> in front of the question, for 80 steps, with the model frozen: "
+        "enough to learn the form, too little to learn facts.</span></li>"
+        "<li><span>Then it compares zero-shot, few-shot and soft prompt, and shows <b>knowledge</b> apart from "
+        "<b>format</b>. Press Start: about three minutes on a laptop.</span></li></ol>"
+        '<article class="item"><header><div class="question"><p class="answer-text">What is the capital of Oman?</p></div>'
+        '<div class="reference"><span>Reference</span><p class="answer-text">#### Muscat</p></div></header>'
+        f'<div class="columns">{columns}</div></article></div>'
+    )
+
+
+def header_html() -> str:
+    return (
+        f'<header class="top"><b><a href="?">spt</a></b><span>{esc(IDEA)}</span>'
+        '<button type="button" class="quiet" data-theme aria-label="Switch between light and dark">light / dark</button></header>'
+    )
+
+
+def footer_html() -> str:
+    return (
+        '<div class="bottom"><span>Soft-prompt tuning for benchmark evaluation, after '
+        '<a href="https://arxiv.org/abs/2606.12117">arXiv:2606.12117</a> and '
+        '<a href="https://arxiv.org/abs/2104.08691">arXiv:2104.08691</a>.</span>'
+        "<span>Runs go on when this page closes; its address brings you back.</span></div>"
+    )
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One line of the list of earlier runs."""
+
+    id: str
+    spec: RunSpec
+    status: str
+    exact_match: float | None
+
+
+def runs_html(runs: Sequence[Listed], shown: str, first: int = 6) -> str:
+    """Earlier runs, newest first; the rest folds away. Plain links, so that a new tab works too."""
+    if not runs:
+        return ""
+
+    def line(run: Listed) -> str:
+        here = ' aria-current="true"' if run.id == shown else ""
+        score = percent(run.exact_match) if run.exact_match is not None else ""
+        return (
+            f'<a href="?run={esc(run.id)}" data-open="{esc(run.id)}"{here}><b>{esc(run.spec.benchmark)}</b>'
+            f'<span class="score">{score}</span><small>{esc(model_title(run.spec.model))}</small>'
+            f"<small>{STATUS[run.status].lower()}</small></a>"
+        )
+
+    rest = "".join(map(line, runs[first:]))
+    more = f"<details><summary>{count(len(runs) - first, 'more run')}</summary>{rest}</details>" if rest else ""
+    head = '<h3>Runs <span class="note">· exact match with the soft prompt</span></h3>'
+    return f'<nav class="runs" aria-label="Runs">{head}{"".join(map(line, runs[:first]))}{more}</nav>'
