@@ -1,0 +1,96 @@
+"""Files of a model on the hub, as a local folder. HF_TOKEN, HF_HOME and HF_HUB_OFFLINE act as huggingface_hub documents them."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx2
+from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    LocalEntryNotFoundError,
+    OfflineModeIsEnabled,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
+
+from spt.presets import PRESETS
+from spt.spec import UserError
+
+# Only what is loaded: no pickles, no code, no second copy of the weights in another form.
+PATTERNS = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
+IGNORED = ["*/*", "consolidated*", "*.fp16.safetensors"]
+
+
+def fetch(
+    name: str, revision: str | None, check: Callable[[Path], None], report: Callable[[str], None] = lambda message: None
+) -> tuple[Path, str]:
+    """Folder and commit of a hub model; downloads what the cache lacks.
+
+    check: called with a folder that holds at least config.json, before weights are downloaded; may raise UserError.
+    Raises UserError: unknown id or revision, gated, no network, not cached while offline, no safetensors, disk full.
+    """
+    where = f"{name} at revision {revision}" if revision else name
+    try:
+        try:
+            info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=10)
+        except (OfflineModeIsEnabled, httpx2.TransportError) as error:
+            return _from_cache(name, revision, isinstance(error, OfflineModeIsEnabled))
+        commit = str(info.sha)
+        files = {file.rfilename: file.size or 0 for file in info.siblings or []}
+        weights = {file: size for file, size in files.items() if file.endswith(".safetensors") and "/" not in file}
+        if "config.json" not in files or not weights:
+            lacks = "safetensors weights" if "config.json" in files else "config.json"
+            raise UserError(f"{name} has no {lacks} on the hub: spt loads safetensors for transformers, or a local GGUF file.")
+        check(Path(hf_hub_download(name, "config.json", revision=commit)).parent)
+        _check_disk(name, sum(weights.values()))
+        report(f"Downloading {name} ({sum(weights.values()) / 1e6:.0f} MB, unless cached)")
+        return Path(snapshot_download(name, revision=commit, allow_patterns=PATTERNS, ignore_patterns=IGNORED)), commit
+    except GatedRepoError:
+        raise UserError(
+            f"{name} is gated: accept its licence on its hub page, then set HF_TOKEN to a token of that account."
+        ) from None
+    except RevisionNotFoundError:
+        raise UserError(f"{name} has no revision {revision!r} on the hub: give a branch, tag or commit it has.") from None
+    except (RepositoryNotFoundError, HFValidationError):
+        raise UserError(
+            f"There is no model {name!r}: it is no preset ({', '.join(p for p in PRESETS if '/' not in p)}), no local path, and no "
+            "hub id (a private one needs HF_TOKEN)."
+        ) from None
+    except LocalEntryNotFoundError:
+        raise UserError(f"The download of {where} was cut off: check the network and start again, it goes on where it stopped.") from None
+    except HfHubHTTPError as error:
+        raise UserError(f"The hub refused {where}: {str(error).strip().splitlines()[0]}") from error
+    except httpx2.HTTPError as error:
+        raise UserError(f"The download of {where} failed ({error}): check the network and start again.") from error
+    except OSError as error:
+        if error.errno == errno.ENOSPC:
+            raise UserError(f"The disk is full: {name} could not be downloaded to {constants.HF_HUB_CACHE}.") from None
+        raise UserError(f"Cannot store {name} in {constants.HF_HUB_CACHE}: {error.strerror or error}.") from error
+
+
+def _from_cache(name: str, revision: str | None, offline: bool) -> tuple[Path, str]:
+    try:
+        folder = Path(snapshot_download(
+            name, revision=revision, allow_patterns=PATTERNS, ignore_patterns=IGNORED, local_files_only=True
+        ))
+    except LocalEntryNotFoundError:
+        why = "HF_HUB_OFFLINE is set" if offline else "the hub cannot be reached"
+        raise UserError(
+            f"{name} is not in the cache and {why}: connect, or use --model bundled or a local folder of safetensors."
+        ) from None
+    return folder, folder.name  # the cache names a snapshot's folder by its commit
+
+
+def _check_disk(name: str, size: int) -> None:
+    """Raises UserError if a download of `size` bytes would fill the disk of the hub's cache. A file in the cache counts again."""
+    cache = Path(constants.HF_HUB_CACHE)
+    existing = next(folder for folder in [cache, *cache.parents] if folder.exists())
+    free = shutil.disk_usage(existing).free
+    if size > free:
+        raise UserError(f"{name} needs {size / 1e9:.1f} GB of disk and {free / 1e9:.1f} GB are free in {cache}: set HF_HOME to another disk.")

@@ -1,0 +1,108 @@
+"""What can be known of a model before its weights are read: whether it can be loaded at all, and how much memory it takes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import psutil
+import torch
+from torch import nn
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+from transformers.pytorch_utils import Conv1D
+
+from spt.spec import UserError
+
+HEADROOM = 512 << 20  # bytes for the activations of a batch and the libraries' buffers
+# 4-bit weights plus one float32 scale for every 64 of them.
+NF4_BYTES = 0.5 + 4 / 64
+
+
+def read_config(folder: Path, name: str) -> PreTrainedConfig:
+    """The config of a causal language model. Raises UserError for anything else, and for models that need their own code."""
+    file = folder / "config.json"
+    try:
+        raw = json.loads(file.read_text())
+        kind = raw["model_type"]
+    except FileNotFoundError:
+        raise UserError(f"{name} has no config.json: it is not a model for transformers.") from None
+    except (ValueError, KeyError, TypeError):
+        raise UserError(f"The config.json of {name} is damaged: it is no JSON object with a model_type.") from None
+    if kind not in CONFIG_MAPPING_NAMES:
+        if "auto_map" in raw:
+            raise UserError(f"{name} needs remote code, which spt never runs: choose a model that transformers knows.")
+        raise UserError(f"{name} is of the type {kind!r}, which this version of transformers does not know.")
+    architectures = raw.get("architectures") or []
+    ends = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+    if kind not in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES or raw.get("is_encoder_decoder") or (
+        architectures and not any(architecture.endswith(ends) for architecture in architectures)
+    ):
+        what = architectures[0] if architectures else kind
+        raise UserError(f"{name} is not a causal language model ({what}): it cannot continue a text.")
+    try:
+        return AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    except Exception as error:  # validation of a config raises errors of many kinds
+        raise UserError(f"The config.json of {name} is not valid: {str(error).strip().splitlines()[-1].strip()}") from error
+
+
+def require_safetensors(folder: Path, name: str) -> None:
+    """Raises UserError unless the folder has all the safetensors its index names, or the single file."""
+    index = folder / "model.safetensors.index.json"
+    if (folder / "model.safetensors").exists():
+        return
+    if not index.exists():
+        pickles = any(folder.glob("*.bin")) or any(folder.glob("*.pt*"))
+        why = "only pickled weights, which can run code when they are opened" if pickles else "no model.safetensors"
+        raise UserError(f"{name} has {why}: spt loads safetensors or GGUF.")
+    try:
+        shards = set(json.loads(index.read_text())["weight_map"].values())
+    except (ValueError, KeyError, AttributeError):
+        raise UserError(f"The weight index of {name} is damaged: {index}.") from None
+    missing = sorted(shard for shard in shards if not (folder / shard).exists())
+    if missing:
+        raise UserError(f"{name} is not complete: {missing[0]} is missing ({len(missing)} of {len(shards)} weight files).")
+
+
+def estimate_memory(config: PreTrainedConfig, precision: str, cuda: bool = False) -> int:
+    """Bytes that a model's weights take, from its config alone: the model is built without storage (torch's meta device)."""
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
+    wide = 2 if precision == "bf16" or (precision == "4bit" and cuda) else 4
+    total = sum(parameter.numel() * wide for parameter in model.parameters())  # tied ones come once
+    if precision == "4bit":
+        head = model.get_output_embeddings()  # bitsandbytes leaves it as it is
+        for module in model.modules():
+            if isinstance(module, nn.Linear | Conv1D) and module is not head:
+                total -= int(module.weight.numel() * (wide - NF4_BYTES))
+    return total
+
+
+def available_memory(target: torch.device) -> int:
+    """Free bytes on a device. In a container with a memory limit, what is left of the limit counts."""
+    if target.type == "cuda":
+        return torch.cuda.mem_get_info(target)[0]
+    free = psutil.virtual_memory().available
+    group = Path("/sys/fs/cgroup")
+    try:
+        limit = (group / "memory.max").read_text().strip()
+        used = int((group / "memory.current").read_text())
+        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    except (OSError, ValueError):  # no cgroup v2: not Linux, or no container
+        return free
+    # Cached files count as used, and make room when it is needed.
+    return free if limit == "max" else min(free, int(limit) - used + int(stat.get("inactive_file", 0)))
+
+
+def check_memory(config: PreTrainedConfig, precision: str, target: torch.device, name: str) -> None:
+    """Raises UserError if the weights, and some room to work, do not fit into the free memory of the device."""
+    if getattr(config, "quantization_config", None):
+        return  # stored in a form whose size the config does not tell
+    needed = estimate_memory(config, precision, target.type == "cuda") + HEADROOM
+    free = available_memory(target)
+    if needed > free:
+        smaller = "a smaller model" if precision == "4bit" else "--precision 4bit or a smaller model"
+        raise UserError(
+            f"{name} needs about {needed / 1e9:.1f} GB in {precision} and {free / 1e9:.1f} GB are free on {target}: try {smaller}."
+        )

@@ -1,0 +1,34 @@
+"""Silence for the model libraries while they load: their warnings and bars would break into spt's own output."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import transformers
+from huggingface_hub import utils as hub
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bars, log lines below an error, or warnings from transformers and huggingface_hub inside the block."""
+    logs = transformers.logging
+    level, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    hub_level, hub_bars_off = hub.logging.get_verbosity(), hub.are_progress_bars_disabled()
+    logs.set_verbosity_error()
+    logs.disable_progress_bar()
+    hub.logging.set_verbosity_error()
+    try:
+        # A value in HF_HUB_DISABLE_PROGRESS_BARS has priority over these two calls.
+        hub.disable_progress_bars()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logs.set_verbosity(level)
+        hub.logging.set_verbosity(hub_level)
+        if bars:
+            logs.enable_progress_bar()
+        if not hub_bars_off:
+            hub.enable_progress_bars()
