@@ -18,8 +18,8 @@ class Example(BaseModel):
     question: str
     answer: str = Field(description="the reference answer alone; for closed questions the option's text")
     target: str
-    options: tuple[str, ...] = Field((), description="closed: the option lines as shown, `A. Paris`")
-    aliases: tuple[str, ...] = Field((), description="further accepted answers")
+    options: tuple[str, ...] = Field(default=(), description="closed: the option lines as shown, `A. Paris`")
+    aliases: tuple[str, ...] = Field(default=(), description="further accepted answers")
     topic: str = ""
 
     @property

@@ -1,0 +1,59 @@
+"""trivia: general knowledge with short answers. Open-ended, short phrase.
+
+One row of `assets/benchmarks/trivia.jsonl`:
+    {"topic": "science", "subject": "radium", "question": "Who discovered radium together with her husband Pierre?",
+     "answer": "Marie Curie", "aliases": ["Maria Sklodowska-Curie"], "split": "train"}
+Target: `Marie Curie`
+
+Twelve topics. Train and test are disjoint by subject: what a train question is about or answers with is neither subject
+nor answer in test. No answer occurs in its own question. Facts are timeless (no office holders, no records that fall).
+
+Source: written for this project.   Licence: as the project.
+"""
+
+from __future__ import annotations
+
+from spt.benchmarks.assets import AssetRow, read_rows
+from spt.benchmarks.base import Benchmark, Example, Split
+from spt.benchmarks.formats import ShortPhrase
+
+
+class TriviaRow(AssetRow):
+    """One question. `subject` is what it is about; it decides, with the answer, which split the row may be in."""
+
+    topic: str
+    subject: str
+    question: str
+    answer: str
+    aliases: tuple[str, ...]
+
+
+def read_trivia() -> list[TriviaRow]:
+    """All questions, in the order of the file (topics take turns)."""
+    return read_rows("trivia.jsonl", TriviaRow)
+
+
+def load() -> Split:
+    """Both splits, in the order of the file."""
+    rows = read_trivia()
+    return Split(
+        train=[_example(row) for row in rows if row.split == "train"],
+        test=[_example(row) for row in rows if row.split == "test"],
+    )
+
+
+def _example(row: TriviaRow) -> Example:
+    return Example(
+        question=row.question, answer=row.answer, target=row.answer, aliases=row.aliases, topic=row.topic
+    )
+
+
+TRIVIA = Benchmark(
+    name="trivia",
+    title="General knowledge (open-ended)",
+    format=ShortPhrase(),
+    instruction="Answer the question with the answer alone: a short phrase on one line, no sentence, no full stop.",
+    source="written for this project",
+    licence="as the project",
+    load=load,
+)
