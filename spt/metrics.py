@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
-from scipy.stats import binomtest
 
 StoppedBy = Literal["eos", "rule", "loop", "length"]
 
@@ -23,6 +22,8 @@ class Rate(BaseModel):
     @classmethod
     def of(cls, flags: Iterable[bool]) -> Rate:
         """Wilson 1927 interval, through scipy. Raises ValueError for no items: a rate of nothing is a bug upstream."""
+        from scipy.stats import binomtest  # here, since importing it takes longer than the command line needs to answer
+
         values = [bool(flag) for flag in flags]
         if not values:
             raise ValueError("a rate needs at least one item")

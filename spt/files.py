@@ -1,0 +1,105 @@
+"""Writing files so that a crash leaves the old content or the new, never half of it. Imports no torch."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from spt.spec import UserError
+
+_DISK_PROBLEMS = {
+    errno.ENOSPC: "is full; free some space",
+    errno.EDQUOT: "has no quota left; free some space",
+    errno.EROFS: "cannot be written to; make it writable",
+    errno.EACCES: "cannot be written to; make it writable",
+}
+
+
+@contextmanager
+def disk_errors(path: Path) -> Iterator[None]:
+    """Turn a full or read-only disk into a UserError that names the folder; other errors pass."""
+    try:
+        yield
+    except OSError as error:
+        problem = _DISK_PROBLEMS.get(error.errno or 0)
+        if problem is None:
+            raise
+        raise UserError(
+            f"The place that holds {path} {problem}, or set SPT_HOME to a folder elsewhere, and start the run again."
+        ) from error
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Replace `path` by `data`: temporary name, fsync, rename. The name is fixed, so a crash leaves one at most."""
+    with disk_errors(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.tmp")
+        try:
+            with open(temporary, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())  # otherwise a power cut after the rename can leave an empty file
+            os.replace(temporary, path)
+        except OSError:
+            temporary.unlink(missing_ok=True)
+            raise
+
+
+def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
+    """Replace the folder `path` by one that holds exactly `files`."""
+    with disk_errors(path.parent):
+        temporary = path.with_name(f".{path.name}.tmp")
+        shutil.rmtree(temporary, ignore_errors=True)
+        temporary.mkdir(parents=True)
+        for name, data in files.items():
+            if Path(name).name != name:
+                raise ValueError(f"{name!r} is not a plain file name")
+            (temporary / name).write_bytes(data)
+        if path.exists():
+            shutil.rmtree(path)
+        os.rename(temporary, path)
+
+
+def append_line(path: Path, line: str) -> None:
+    """Append one line and flush. A torn tail, left by a crash in the middle of a line, is cut off first."""
+    append_lines(path, [line])
+
+
+def append_lines(path: Path, lines: list[str]) -> None:
+    """Append several lines in one write."""
+    with disk_errors(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with open(path, "ab+") as file:
+            _cut_torn_tail(file.fileno())
+            file.write("".join(f"{line}\n" for line in lines).encode())
+
+
+def _cut_torn_tail(descriptor: int) -> None:
+    size = os.fstat(descriptor).st_size
+    if size == 0 or os.pread(descriptor, 1, size - 1) == b"\n":
+        return
+    end = os.pread(descriptor, size, 0).rfind(b"\n") + 1
+    os.ftruncate(descriptor, end)
+
+
+def complete_lines(path: Path, offset: int = 0) -> tuple[list[bytes], int]:
+    """The complete lines from byte `offset` on, and the offset behind them. A torn last line is not complete.
+
+    A file that is missing has no lines. One that was replaced since (it is shorter, or `offset` is not the start of a
+    line) is read from its beginning.
+    """
+    try:
+        with open(path, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            if offset > size or (offset and os.pread(file.fileno(), 1, offset - 1) != b"\n"):
+                offset = 0
+            file.seek(offset)
+            data = file.read()
+    except FileNotFoundError:
+        return [], 0
+    end = data.rfind(b"\n") + 1
+    return [line for line in data[:end].split(b"\n") if line], offset + end

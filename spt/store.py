@@ -1,0 +1,331 @@
+"""Run folders: the only reader and writer of them. Imports no torch.
+
+    runs/<id>/spec.json               {"schema": 1, "spec": {...}}
+              events.jsonl            one event a line, appended and flushed
+              predictions/<method>.jsonl   one scored answer a line
+              checkpoint.safetensors  the prompt and its optimizer after the last step; gone once the run is finished
+              prompt/                 the tuned prompt, a PEFT adapter
+              result.json             written last: its presence means finished
+
+A process can be killed at any moment: a torn last line is lost alone, everything else is old or new, never half.
+One process at a time writes a run: the one that holds `RunFolder.lock()`.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from filelock import FileLock, Timeout
+from pydantic import ValidationError
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from spt import queue
+from spt.events import (
+    SCHEMA,
+    Checkpoint,
+    Event,
+    Message,
+    Predictions,
+    PromptFiles,
+    Result,
+    ResumeState,
+    RunFailed,
+    RunFinished,
+    RunStopped,
+    event_adapter,
+)
+from spt.files import append_line, append_lines, complete_lines, disk_errors, write_atomic, write_folder
+from spt.home import runs_root
+from spt.metrics import Prediction
+from spt.spec import METHODS, Method, RunSpec, UserError
+
+log = logging.getLogger(__name__)
+
+Status = Literal["new", "queued", "running", "stopped", "failed", "interrupted", "finished"]
+STATUSES: tuple[Status, ...] = get_args(Status)
+
+
+class RunFolder:
+    """One run on disk. Cheap to make; every call reads what is there now."""
+
+    def __init__(self, path: Path, spec: RunSpec) -> None:
+        self.path = path
+        self.spec = spec
+        self.id = path.name
+        self.prompt = path / "prompt"  # exists once tuning is done
+        self._events = path / "events.jsonl"
+        self._checkpoint = path / "checkpoint.safetensors"
+        self._result = path / "result.json"
+        self._stop = path / ".stop"
+        self._lock = path / ".lock"
+
+    def __repr__(self) -> str:
+        return f"RunFolder({str(self.path)!r})"
+
+    # ---- writing
+
+    def append(self, message: Message) -> None:
+        """Keep one message of the run. Raises UserError when the disk is full."""
+        match message:
+            case Predictions():
+                append_lines(self._predictions(message.method), [row.model_dump_json() for row in message.rows])
+            case Checkpoint():
+                data = save(dict(message.tensors), metadata={"step": str(message.step)})
+                write_atomic(self._checkpoint, data)
+            case PromptFiles():
+                write_folder(self.prompt, message.files)
+            case RunFinished():
+                append_line(self._events, message.model_dump_json(by_alias=True))
+                write_atomic(self._result, message.result.model_dump_json(by_alias=True, indent=1).encode())
+                self._checkpoint.unlink(missing_ok=True)
+            case _:
+                append_line(self._events, message.model_dump_json())
+
+    # ---- reading
+
+    def events(self) -> list[Event]:
+        """All events so far, of every attempt."""
+        return self.read_events(0)[0]
+
+    def read_events(self, offset: int) -> tuple[list[Event], int]:
+        """The events behind byte `offset`, and the offset to go on from. After `reset` it begins again by itself."""
+        lines, end = complete_lines(self._events, offset)
+        return [event for line in lines if (event := self._event(line)) is not None], end
+
+    def predictions(self, method: Method) -> list[Prediction]:
+        """The scored answers of a method, each item once: if it was answered again after a crash, the last counts."""
+        rows: dict[str, Prediction] = {}
+        for line in complete_lines(self._predictions(method))[0]:
+            try:
+                row = Prediction.model_validate_json(line)
+            except ValidationError:
+                log.warning("%s: an unreadable line was left out of the answers of %s", self.path, method)
+                continue
+            rows[row.id] = row
+        return list(rows.values())
+
+    def resume_state(self) -> ResumeState:
+        """What `experiment.run` needs to go on."""
+        predictions = {method: tuple(self.predictions(method)) for method in METHODS}
+        return ResumeState(
+            checkpoint=self._read_checkpoint(),
+            predictions={method: rows for method, rows in predictions.items() if rows},
+            events=tuple(self.events()),
+        )
+
+    def result(self) -> Result | None:
+        """The result, once the run is finished."""
+        try:
+            text = self._result.read_text()
+        except FileNotFoundError:
+            return None
+        _check_schema(self.id, _json(self._result, text))
+        try:
+            return Result.model_validate_json(text)
+        except ValidationError as error:
+            raise UserError(_damaged(self._result)) from error
+
+    def status(self) -> Status:
+        """Where the run stands. `interrupted` = its process ended without a word; it can be resumed."""
+        if self._result.exists():
+            return "finished"
+        if self._is_locked():
+            return "running"
+        if queue.position(self.id) is not None:
+            return "queued"
+        lines, _ = complete_lines(self._events)
+        last = self._event(lines[-1]) if lines else None
+        if last is None:
+            return "interrupted" if lines or self.has_work() else "new"
+        match last:
+            case RunStopped():
+                return "stopped"
+            case RunFailed():
+                return "failed"
+            case _:
+                return "interrupted"
+
+    def has_work(self) -> bool:
+        """Whether anything was computed that a resumed run would use."""
+        return self._checkpoint.exists() or (self.path / "predictions").exists() or self._result.exists()
+
+    def changed(self) -> float:
+        """Unix time of the last event, or of the creation."""
+        for path in (self._events, self.path / "spec.json"):
+            if path.exists():
+                return path.stat().st_mtime
+        return 0.0
+
+    # ---- control
+
+    def request_stop(self) -> None:
+        """Ask the process that executes the run to stop after the current step or batch."""
+        write_atomic(self._stop, b"")
+
+    def clear_stop(self) -> None:
+        self._stop.unlink(missing_ok=True)
+
+    def stop_requested(self) -> bool:
+        return self._stop.exists()
+
+    def lock(self) -> FileLock:
+        """Held by the process that executes or changes the run. The system frees it when that process dies."""
+        return FileLock(self._lock)
+
+    def reset(self) -> None:
+        """Forget everything but the spec, so that the run can be made anew. Raises UserError while it is running."""
+        with self._exclusive(), disk_errors(self.path):
+            # The result goes first: killed in between, this is an interrupted run, not a finished one without answers.
+            for path in (self._result, self._checkpoint, self._stop, self._events):
+                path.unlink(missing_ok=True)
+            for folder in (self.path / "predictions", self.prompt):
+                shutil.rmtree(folder, ignore_errors=True)
+
+    def delete(self) -> None:
+        """Remove the folder. Raises UserError while it is running."""
+        with self._exclusive(), disk_errors(self.path):
+            queue.cancel(self.id)
+            doomed = self.path.with_name(f".deleted-{self.id}")
+            shutil.rmtree(doomed, ignore_errors=True)
+            os.rename(self.path, doomed)
+            shutil.rmtree(doomed)
+
+    # ---- inside
+
+    def _predictions(self, method: Method) -> Path:
+        return self.path / "predictions" / f"{method}.jsonl"
+
+    def _event(self, line: bytes) -> Event | None:
+        try:
+            return event_adapter.validate_json(line)
+        except ValidationError:
+            log.warning("%s: an unreadable line was left out of the events", self.path)
+            return None
+
+    def _read_checkpoint(self) -> Checkpoint | None:
+        if not self._checkpoint.exists():
+            return None
+        try:
+            with safe_open(self._checkpoint, framework="numpy") as file:
+                step = int(file.metadata()["step"])
+                return Checkpoint(step=step, tensors={name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
+        except (SafetensorError, KeyError, TypeError, ValueError) as error:
+            raise UserError(_damaged(self._checkpoint)) from error
+
+    def _is_locked(self) -> bool:
+        """Whether someone has the lock. A shared probe: readers that ask at the same moment do not see each other."""
+        try:
+            descriptor = os.open(self._lock, os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return False
+        except BlockingIOError:
+            return True
+        finally:
+            os.close(descriptor)
+
+    @contextmanager
+    def _exclusive(self) -> Iterator[None]:
+        lock = self.lock()
+        try:
+            lock.acquire(timeout=1)  # longer than a probe by _is_locked
+        except Timeout:
+            raise UserError(f"Run {self.id} is running; stop it first.") from None
+        try:
+            yield
+        finally:
+            lock.release()
+
+
+class Store:
+    """All run folders under one root."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = root or runs_root()
+
+    def create(self, spec: RunSpec) -> RunFolder:
+        """The folder of this spec; made if it does not exist yet."""
+        folder = RunFolder(self.root / spec.run_id, spec)
+        if (folder.path / "spec.json").exists():
+            return self.get(spec.run_id)  # checks its version
+        content = {"schema": SCHEMA, "spec": spec.model_dump()}
+        try:
+            write_atomic(folder.path / "spec.json", json.dumps(content, indent=1).encode())
+        except UserError:
+            if folder.path.exists():
+                folder.path.rmdir()  # an empty folder is no run
+            raise
+        return folder
+
+    def get(self, run_id: str) -> RunFolder:
+        """The folder of a run id. Raises UserError for one that is not there or that this version cannot read."""
+        path = self.root / run_id
+        if not re.fullmatch(r"[\w-]+", run_id) or not (path / "spec.json").is_file():
+            raise UserError(f"There is no run {run_id[:80]!r}; `python -m spt runs` lists the runs there are.")
+        return RunFolder(path, _read_spec(path / "spec.json"))
+
+    def runs(self) -> list[RunFolder]:
+        """All readable runs, the last changed first. `problems` tells of the others."""
+        return self._scan()[0]
+
+    def problems(self) -> list[str]:
+        """One sentence for each folder that cannot be read."""
+        return self._scan()[1]
+
+    def _scan(self) -> tuple[list[RunFolder], list[str]]:
+        found: list[RunFolder] = []
+        problems: list[str] = []
+        for path in sorted(self.root.glob("*/spec.json")):
+            if path.parent.name.startswith("."):
+                continue
+            try:
+                found.append(RunFolder(path.parent, _read_spec(path)))
+            except UserError as error:
+                problems.append(str(error))
+        return sorted(found, key=RunFolder.changed, reverse=True), problems
+
+
+def _damaged(path: Path) -> str:
+    return f"{path} is damaged and cannot be read; remove its run folder, or run it again from the start (--again)."
+
+
+def _json(path: Path, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise UserError(_damaged(path)) from error
+
+
+def _check_schema(run_id: str, content: Any) -> None:
+    schema = content.get("schema") if isinstance(content, dict) else None
+    if schema != SCHEMA:
+        raise UserError(
+            f"Run folder {run_id} was written by another version of spt (schema {schema}, this one reads {SCHEMA}); "
+            "use that version, or remove the folder and run again."
+        )
+
+
+def _read_spec(path: Path) -> RunSpec:
+    try:
+        content = _json(path, path.read_text())
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}); make it readable, or remove its folder.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(_damaged(path)) from error
+    _check_schema(path.parent.name, content)
+    try:
+        return RunSpec(**content["spec"])
+    except (ValidationError, KeyError, TypeError) as error:
+        raise UserError(_damaged(path)) from error

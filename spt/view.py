@@ -1,0 +1,258 @@
+"""What a run looks like now: its events folded into phase, progress, time left, curves and scores. Imports no torch.
+
+The command line and the page both draw from this, so they say the same. Feed it events as they come:
+
+    view = RunView(folder.spec)
+    events, offset = folder.read_events(offset)
+    view.update(events)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from spt.events import (
+    PHASES,
+    DataLoaded,
+    Event,
+    MethodScored,
+    ModelLoaded,
+    Phase,
+    PhaseStarted,
+    Probe,
+    Progress,
+    Result,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    RunStopped,
+    StepLoss,
+)
+from spt.metrics import MethodScores
+from spt.spec import Method, RunSpec
+
+PHASE_TITLES: dict[Phase, str] = {
+    "load": "Loading model and benchmark",
+    "zero_shot": "Zero-shot answers",
+    "few_shot": "Few-shot answers",
+    "tuning": "Tuning the soft prompt",
+    "soft_prompt": "Soft-prompt answers",
+}
+METHOD_TITLES: dict[Method, str] = {"zero_shot": "Zero-shot", "few_shot": "Few-shot", "soft_prompt": "Soft prompt"}
+
+# Shares of a whole run, for the bar only. Fixed, since shares that follow the clock make a bar run backwards.
+_WEIGHTS: dict[Phase, float] = {"load": 0.05, "zero_shot": 0.15, "few_shot": 0.2, "tuning": 0.45, "soft_prompt": 0.15}
+
+State = Literal["new", "running", "stopped", "failed", "finished"]
+
+
+@dataclass
+class _Pace:
+    """How fast a phase goes: seconds and units, of all attempts, without the time between attempts."""
+
+    done: int = 0
+    total: int | None = None
+    detail: str = ""
+    complete: bool = False
+    seconds: float = 0.0
+    measured: int = 0  # units that were done within `seconds`
+
+    @property
+    def rate(self) -> float | None:
+        """Seconds a unit; None before one was measured."""
+        return self.seconds / self.measured if self.measured and self.seconds > 0 else None
+
+    @property
+    def fraction(self) -> float:
+        if self.complete:
+            return 1.0
+        return min(self.done / self.total, 1.0) if self.total else 0.0
+
+
+@dataclass
+class RunView:
+    """A fold of the events of one run. The state is what they say; whether a process is alive, the folder knows."""
+
+    spec: RunSpec
+    state: State = "new"
+    resumed: bool = False
+    started: float | None = None  # Unix time of the first attempt
+    phase: Phase | None = None
+    model: ModelLoaded | None = None
+    data: DataLoaded | None = None
+    losses: dict[int, StepLoss] = field(default_factory=dict)  # by step, in order
+    probes: dict[int, Probe] = field(default_factory=dict)  # by step, in order
+    scores: dict[Method, MethodScores] = field(default_factory=dict)
+    result: Result | None = None
+    message: str = ""  # why it failed, or that it was stopped
+    error_detail: str = ""  # a traceback, where the fault is spt's
+    _paces: dict[Phase, _Pace] = field(default_factory=lambda: {phase: _Pace() for phase in PHASES})
+    _clock: float | None = None  # time of the previous event of this attempt
+
+    @classmethod
+    def of(cls, events: Iterable[Event], spec: RunSpec) -> RunView:
+        """The view after these events."""
+        view = cls(spec)
+        view.update(events)
+        return view
+
+    def update(self, events: Iterable[Event]) -> None:
+        """Take in further events, in order."""
+        for event in events:
+            if isinstance(event, RunStarted):
+                self._begin(event)
+            elif self.phase is not None and self._clock is not None:
+                self._paces[self.phase].seconds += max(0.0, event.time - self._clock)
+            self._clock = event.time
+            self._take(event)
+
+    # ---- what a view shows
+
+    @property
+    def phase_done(self) -> int:
+        """Units done in the current phase (items or steps)."""
+        return self._paces[self.phase].done if self.phase else 0
+
+    @property
+    def phase_total(self) -> int | None:
+        return self._total(self.phase) if self.phase else None
+
+    @property
+    def phase_detail(self) -> str:
+        """What the phase is doing, in a few words; may be empty."""
+        return self._paces[self.phase].detail if self.phase else ""
+
+    @property
+    def phase_fraction(self) -> float:
+        return self._fraction(self.phase) if self.phase else 0.0
+
+    @property
+    def fraction(self) -> float:
+        """Progress of the whole run from 0 to 1. It never goes back, also not when a run is resumed."""
+        if self.state == "finished":
+            return 1.0
+        return sum(_WEIGHTS[phase] * self._fraction(phase) for phase in PHASES)
+
+    @property
+    def phase_seconds_left(self) -> float | None:
+        """Time left in the current phase, from the pace measured in it; None = not known yet."""
+        return self._seconds_left(self.phase) if self.phase and self.state == "running" else None
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Time left in the whole run; None while the pace of a phase that is still to come is not known."""
+        if self.state == "finished":
+            return 0.0
+        if self.state != "running":
+            return None
+        left = [self._seconds_left(phase) for phase in PHASES]
+        return None if None in left else sum(seconds for seconds in left if seconds is not None)
+
+    @property
+    def phase_seconds(self) -> dict[Phase, float]:
+        """Seconds spent in each phase that has begun, all attempts together, without the time between them."""
+        return {phase: pace.seconds for phase, pace in self._paces.items() if pace.seconds}
+
+    @property
+    def headline(self) -> str:
+        """One line for the state: `Tuning the soft prompt: 24 of 80`."""
+        if self.state in ("stopped", "failed"):
+            return self.message
+        if self.state == "finished":
+            return "Finished"
+        if self.phase is None:
+            return "Starting" if self.state == "running" else "Not started"
+        count = f": {self.phase_done} of {self.phase_total}" if self.phase_total else ""
+        return PHASE_TITLES[self.phase] + count
+
+    # ---- the fold
+
+    def _begin(self, event: RunStarted) -> None:
+        if not event.resumed:
+            # A run made anew: a page that followed the old one must forget it.
+            fresh = type(self)(self.spec)
+            self.__dict__.update(fresh.__dict__)
+            self.started = event.time
+        self.state, self.resumed, self.phase = "running", event.resumed, None
+        self.message = self.error_detail = ""
+        if self.started is None:
+            self.started = event.time
+
+    def _take(self, event: Event) -> None:
+        match event:
+            case PhaseStarted():
+                self.phase = event.phase
+                pace = self._paces[event.phase]
+                pace.total, pace.detail = event.total, event.detail
+            case Progress():
+                self._paces[event.phase].total = event.total
+                self._paces[event.phase].detail = event.detail
+                self._advance(event.phase, event.done)
+            case ModelLoaded():
+                self.model = event
+            case DataLoaded():
+                self.data = event
+            case StepLoss():
+                self.losses[event.step] = event
+                self._advance("tuning", event.step)
+            case Probe():
+                self.probes[event.step] = event
+            case MethodScored():
+                self.scores[event.method] = event.scores
+                self._paces[event.method].complete = True
+            case RunStopped():
+                self.state, self.message = "stopped", "Stopped; it can be resumed"
+            case RunFailed():
+                self.state, self.message, self.error_detail = "failed", event.message, event.detail
+            case RunFinished():
+                self.state, self.result = "finished", event.result
+
+    def _advance(self, phase: Phase, done: int) -> None:
+        pace = self._paces[phase]
+        # After a resume a step or batch can come a second time: it took time again but adds nothing to what is done.
+        pace.measured += max(0, done - pace.done)
+        pace.done = max(done, pace.done)
+
+    def _total(self, phase: Phase) -> int | None:
+        pace = self._paces[phase]
+        if phase == "tuning":
+            return self.spec.steps
+        if phase == "load" or pace.total is not None:
+            return pace.total
+        return self.data.items if self.data else None
+
+    def _fraction(self, phase: Phase) -> float:
+        if phase == "load":
+            return 1.0 if self.model and self.data else self._paces["load"].fraction
+        if phase == "tuning":
+            return min(self._paces["tuning"].done / self.spec.steps, 1.0)
+        return self._paces[phase].fraction
+
+    def _seconds_left(self, phase: Phase) -> float | None:
+        pace, total = self._paces[phase], self._total(phase)
+        if phase == "load":
+            return None if self.phase in (None, "load") else 0.0
+        if pace.complete:
+            return 0.0
+        if total is None:
+            return None
+        rate = pace.rate
+        if rate is None and phase != "tuning":
+            # Answers of another method, of the same items by the same model, are a fair guess until this one has begun.
+            rates = [self._paces[other].rate for other in ("zero_shot", "few_shot")]
+            rate = next((known for known in rates if known is not None), None)
+        return None if rate is None else rate * max(0, total - pace.done)
+
+
+def duration(seconds: float | None) -> str:
+    """`48 s`, `2 min 05 s`, `1 h 12 min`; `unknown` for None."""
+    if seconds is None:
+        return "unknown"
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
