@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from spt.events import PHASES, Phase
 from spt.presets import PRESETS
-from spt.spec import RunSpec
+from spt.store import Status
+from spt.ui.follow import Listed
 from spt.ui.scores import headline
-from spt.ui.text import count, duration, esc, marks, method_title, percent, short_model
-from spt.view import RunView
+from spt.ui.text import count, esc, marks, method_title, percent, short_model
+from spt.view import RunView, duration
 
-STATUS = {
+STATUS: dict[Status, str] = {
     "new": "Not started",
     "queued": "Waiting",
     "running": "Running",
@@ -21,7 +21,7 @@ STATUS = {
     "interrupted": "Interrupted",
     "finished": "Finished",
 }
-LIVE = ("queued", "running")  # the page keeps polling
+LIVE: tuple[Status, ...] = ("queued", "running")  # the page keeps polling
 IDEA = "Does the score measure knowledge, or format?"
 DOING: dict[Phase, str] = {
     "load": "Loading the model",
@@ -43,12 +43,11 @@ def phase_title(phase: Phase, shots: int) -> str:
     return "Tuning" if phase == "tuning" else method_title(phase, shots)
 
 
-def sentence(status: str, view: RunView, shots: int, position: int | None) -> str:
+def sentence(status: Status, view: RunView, shots: int, position: int | None) -> str:
     """The one large line: what is happening, or what came out."""
     found = headline(view.scores, shots) if view.scores else ""
     if status == "queued":
-        ahead = (position or 1) - 1
-        return "Waiting for its turn: next." if ahead < 1 else f"Waiting for its turn: {count(ahead, 'run')} before it."
+        return f"Waiting for its turn: {count(position, 'run')} before it." if position else "Waiting for its turn: next."
     if status == "failed":
         return view.message or "The run failed without saying why; the server's log has more."
     if status == "running":
@@ -60,61 +59,61 @@ def sentence(status: str, view: RunView, shots: int, position: int | None) -> st
     return found or "Not started yet."
 
 
-def _small(phase: Phase, state: str, view: RunView) -> str:
-    """The line under a step: how far it is, or how long it took."""
-    if state == "now" and view.total:
-        left = f" · {duration(view.seconds_left)} left" if view.seconds_left is not None else ""
-        return f"{view.done} / {view.total}{left}"
-    if state == "done" and phase in view.phase_seconds:
-        return duration(view.phase_seconds[phase])
-    return ""
+def _complete(phase: Phase, view: RunView) -> bool:
+    """Whether a phase is behind us; in a resumed run also those of earlier attempts."""
+    if phase == "load":
+        return view.model is not None and view.data is not None
+    return len(view.losses) >= view.spec.steps if phase == "tuning" else phase in view.scores
 
 
-def stepper(status: str, view: RunView) -> str:
-    """Five steps from loading to the final answers; the current one fills."""
-    current = PHASES.index(view.phase) if view.phase else -1
-    steps = []
-    for index, phase in enumerate(PHASES):
-        done = status == "finished" or index < current
-        state = "done" if done else "now" if index == current else "todo"
-        share = 100.0 if done else 100.0 * view.done / view.total if state == "now" and view.total else 0.0
-        # A step of unknown length (loading) moves to and fro instead of standing still.
-        open_ended = " open" if state == "now" and not view.total and status == "running" else ""
-        current_step = ' aria-current="step"' if state == "now" else ""
-        steps.append(
-            f'<li class="{state}"{current_step}><span class="rail{open_ended}"><i style="width:{share:.1f}%"></i></span>'
-            f"<b>{esc(phase_title(phase, view.spec.shots))}</b><small>{_small(phase, state, view)}</small></li>"
-        )
-    return f'<ol class="stepper">{"".join(steps)}</ol>'
+def _step(phase: Phase, status: Status, view: RunView) -> str:
+    now = phase == view.phase and status not in ("finished", "queued")
+    done = status == "finished" or (_complete(phase, view) and not now)
+    state = "now" if now else "done" if done else "todo"
+    share = 1.0 if done else view.phase_fraction if now else 0.0
+    small = ""
+    if now and view.phase_total:
+        left = f" · {duration(view.phase_seconds_left)} left" if view.phase_seconds_left is not None else ""
+        small = f"{view.phase_done} of {view.phase_total}{left}"
+    elif done and phase in view.phase_seconds:
+        small = duration(view.phase_seconds[phase])
+    # A step of unknown length (loading) moves to and fro instead of standing still.
+    moving = " open" if now and not view.phase_total and status == "running" else ""
+    return (
+        f'<li class="{state}"{" aria-current=step" if now else ""}>'
+        f'<span class="rail{moving}"><i style="width:{share * 100:.1f}%"></i></span>'
+        f"<b>{esc(phase_title(phase, view.spec.shots))}</b><small>{small}</small></li>"
+    )
 
 
-def run_html(run: str, status: str, view: RunView, position: int | None) -> str:
+def stepper(status: Status, view: RunView) -> str:
+    """Five steps from loading to the final answers; the current one fills and says how long it still takes."""
+    return f'<ol class="stepper">{"".join(_step(phase, status, view) for phase in PHASES)}</ol>'
+
+
+def run_html(run: str, status: Status, view: RunView, position: int | None) -> str:
     """Top of a run. `data-run` and `data-title` are read by `charts.js`: address bar and tab title follow them."""
     spec, words = view.spec, STATUS[status]
     title = f"{spec.benchmark} · {model_title(spec.model)}"
-    share = f"{view.done * 100 // view.total} % " if status == "running" and view.total else ""
+    share = f"{view.phase_done * 100 // view.phase_total} % " if status == "running" and view.phase_total else ""
     failed = " failed" if status == "failed" else ""
+    left = view.seconds_left if status == "running" else None
+    about = f"<span>about {duration(left)} left</span>" if left is not None else ""
     return (
         f'<div data-run="{esc(run)}" data-title="{esc(f"{share}{words.lower()} · {spec.benchmark} · spt")}">'
         f'<div class="run-head"><span class="pill {status}">{words}</span><b>{esc(title)}</b>'
-        f"<span>seed {spec.seed}, {count(spec.steps, 'step')} × {spec.batch_size}</span></div>"
+        f"<span>seed {spec.seed}, {count(spec.steps, 'step')} × {spec.batch_size}</span>{about}</div>"
         f'<p class="headline{failed}" role="status">{esc(sentence(status, view, spec.shots, position))}</p>'
         f"{stepper(status, view)}</div>"
     )
 
 
-def unknown_html(run: str) -> str:
-    """For an address with a run id that is not here."""
-    return (
-        '<div data-run="" data-title="spt"><p class="headline failed" role="alert">There is no run '
-        f"“{esc(run)}” here.</p><p class=\"sub\">It may have been deleted, or belong to another machine. "
-        "Pick an earlier run from the list, or start a new one.</p></div>"
-    )
-
-
 def broken_html(message: str) -> str:
-    """For a run folder that cannot be read."""
-    return f'<div data-run="" data-title="spt"><p class="headline failed" role="alert">{esc(message)}</p></div>'
+    """For an address whose run is not here or cannot be read. The address stays: it may be right another time."""
+    return (
+        f'<div data-title="spt"><p class="headline failed" role="alert">{esc(message)}</p>'
+        '<p class="sub">Pick an earlier run from the list, or start a new one.</p></div>'
+    )
 
 
 def welcome_html() -> str:
@@ -156,16 +155,6 @@ def footer_html() -> str:
         '<a href="https://arxiv.org/abs/2104.08691">arXiv:2104.08691</a>.</span>'
         "<span>Runs go on when this page closes; its address brings you back.</span></div>"
     )
-
-
-@dataclass(frozen=True)
-class Listed:
-    """One line of the list of earlier runs."""
-
-    id: str
-    spec: RunSpec
-    status: str
-    exact_match: float | None
 
 
 def runs_html(runs: Sequence[Listed], shown: str, first: int = 6) -> str:

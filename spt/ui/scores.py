@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from spt.events import ModelLoaded, Result
 from spt.metrics import MethodScores, Prediction, Rate
 from spt.spec import METHODS, Method, RunSpec
-from spt.ui.text import METRICS, count, duration, esc, interval, method_title, percent, points
+from spt.ui.text import METRICS, count, esc, interval, method_title, percent, points
+from spt.view import duration
 
 COLOUR: dict[Method, str] = {"zero_shot": "zero", "few_shot": "few", "soft_prompt": "soft"}
 BY = {

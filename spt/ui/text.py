@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 
 from spt.metrics import Rate
-from spt.spec import Method, RunSpec
+from spt.spec import Method
 
 METRICS: dict[str, str] = {"format": "Format following", "knowledge": "Knowledge", "exact_match": "Exact match"}
 
@@ -36,16 +36,6 @@ def points(difference: float) -> str:
 def interval(rate: Rate) -> str:
     """`51–72 %`: the 95 % interval of a rate."""
     return f"{rate.low * 100:.0f}–{rate.high * 100:.0f}\u202f%"
-
-
-def duration(seconds: float) -> str:
-    """`48 s`, `3 min 12 s`, `2 h 05 min`."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole}\u202fs"
-    if whole < 3600:
-        return f"{whole // 60}\u202fmin {whole % 60:02d}\u202fs"
-    return f"{whole // 3600}\u202fh {whole % 3600 // 60:02d}\u202fmin"
 
 
 def count(number: int, one: str, many: str | None = None) -> str:
@@ -82,8 +72,3 @@ def long_text(text: str, limit: int = 280) -> str:
 def short_model(model: str) -> str:
     """The last part of a hub id or path."""
     return model.rstrip("/\\").replace("\\", "/").split("/")[-1] or model
-
-
-def run_title(spec: RunSpec) -> str:
-    """`capitals · bundled`: what a person calls this run."""
-    return f"{spec.benchmark} · {short_model(spec.model)}"

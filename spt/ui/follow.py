@@ -1,0 +1,91 @@
+"""Reads run folders for all open pages together: ten viewers of a run cost one reader, and each event is folded once."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from spt import queue
+from spt.metrics import Prediction
+from spt.spec import METHODS, Method, RunSpec
+from spt.store import RunFolder, Status, Store
+from spt.view import RunView
+
+KEPT = 32  # runs whose folded events stay in memory
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One line of the list of runs."""
+
+    id: str
+    spec: RunSpec
+    status: Status
+    exact_match: float | None  # with the soft prompt
+
+
+@dataclass
+class Shown:
+    """One run as the page needs it."""
+
+    folder: RunFolder
+    view: RunView
+    status: Status = "new"
+    position: int | None = None
+    offset: int = 0
+    predictions: dict[Method, Sequence[Prediction]] = field(default_factory=dict)
+    started: float | None = None  # of the attempt that `predictions` belong to
+
+    def catch_up(self) -> None:
+        """Read what was appended since the last call. The status comes first: `finished` then has all its events."""
+        self.status = self.folder.status()
+        self.position = queue.position(self.folder.id)
+        events, end = self.folder.read_events(self.offset)
+        if end < self.offset:  # reset: what was folded is gone
+            self.view = RunView(self.folder.spec)
+        self.offset = end
+        self.view.update(events)
+        if self.view.started != self.started:  # made anew since: the answers read before are those of another attempt
+            self.predictions, self.started = {}, self.view.started
+        for method in METHODS:
+            if method in self.view.scores and method not in self.predictions:
+                self.predictions[method] = self.folder.predictions(method)
+
+
+class Follower:
+    """Keeps the runs that were looked at last, and reads only what is new."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[str, Shown] = OrderedDict()
+        self._scores: dict[str, tuple[float, Status, float | None]] = {}
+
+    def get(self, run: str) -> Shown:
+        """The run as it is now. Raises UserError for one that is not there (any more) or cannot be read."""
+        with self._lock:
+            folder = self._store.get(run)
+            shown = self._runs.get(run)
+            if shown is None:
+                shown = self._runs[run] = Shown(folder, RunView(folder.spec))
+                while len(self._runs) > KEPT:
+                    self._runs.popitem(last=False)
+            self._runs.move_to_end(run)
+            shown.catch_up()
+            return shown
+
+    def listed(self) -> list[Listed]:
+        """All runs, the last changed first. A result is read once, and again only after its folder has changed."""
+        found = []
+        for folder in self._store.runs():
+            changed = folder.changed()
+            known = self._scores.get(folder.id)
+            if known is None or known[0] != changed or known[1] != "finished":
+                status = folder.status()
+                result = folder.result() if status == "finished" else None
+                score = result.methods["soft_prompt"].exact_match.rate if result else None
+                known = self._scores[folder.id] = (changed, status, score)
+            found.append(Listed(folder.id, folder.spec, known[1], known[2]))
+        return found
