@@ -92,9 +92,9 @@ def pages(items: Sequence[Item], name: str) -> int:
 def _verdict(row: Prediction) -> str:
     if row.options:
         # Closed: knowledge is the ranking of the options, so the written answer needs its own mark.
-        found = (mark(row.knows, "ranked first"), mark(row.in_format, "in format"), mark(row.exact_match, "exact match"))
+        found = [mark(row.knows, "ranked first"), mark(row.in_format, "in format"), mark(row.exact_match, "exact match")]
     else:
-        found = (mark(row.knows, "right"), mark(row.in_format, "in format"))
+        found = [mark(row.knows, "right"), mark(row.in_format, "in format")]
     stopped = {"length": "cut off at the length limit", "loop": "stopped: repeats itself"}.get(row.stopped_by)
     note = f'<span class="mark plain">{stopped}</span>' if stopped else ""
     return f'<span class="marks">{"".join(found)}{note}</span>'
@@ -117,11 +117,11 @@ def _item(item: Item, number: int, shots: int) -> str:
         body = f"{long_text(row.response)}{_verdict(row)}" if row else '<p class="answer-text empty">not yet</p>'
         hit = " hit" if row and row.exact_match else ""
         columns.append(
-            f'<div class="column {COLOUR[method]}{hit}"><h5>{esc(method_title(method, shots))}</h5>{body}</div>'
+            f'<div class="reply {COLOUR[method]}{hit}"><h5>{esc(method_title(method, shots))}</h5>{body}</div>'
         )
     shown = item.any
     head = _question(shown.question, shown.options, shown.target, shown.topic)
-    return f'<article class="item" aria-label="Item {number}">{head}<div class="columns">{"".join(columns)}</div></article>'
+    return f'<article class="item" aria-label="Item {number}">{head}<div class="replies">{"".join(columns)}</div></article>'
 
 
 def side_by_side(items: Sequence[Item], name: str, page: int, shots: int) -> str:

@@ -44,11 +44,12 @@ def allowed(name: str) -> str:
     return f"{low} to {high}" if low and high else ""
 
 
-def _input(name: str) -> gr.components.FormComponent:
+def _input(name: str) -> Any:
     """The input of one field. Numbers carry no limits of their own: RunSpec judges them, and says so in a sentence."""
     field = RunSpec.model_fields[name]
     label = LABELS.get(name, name.replace("_", " ").capitalize())
-    info = ". ".join(part for part in ((field.description or "").capitalize(), allowed(name)) if part)
+    text = field.description or ""
+    info = ". ".join(part for part in (text[:1].upper() + text[1:], allowed(name)) if part)
     common: dict[str, Any] = {"label": label, "value": field.default, "elem_id": f"field-{name}", "interactive": True}
     if name == "model":
         models = [(preset.title, preset.name) for preset in PRESETS.values()]
@@ -69,7 +70,7 @@ def _input(name: str) -> gr.components.FormComponent:
 class Form:
     """The components, in the order of FIELDS."""
 
-    inputs: list[gr.components.FormComponent]
+    inputs: list[Any]
     terms_text: gr.HTML
     terms: gr.Checkbox
     problem: gr.HTML

@@ -43,9 +43,9 @@ def phase_title(phase: Phase, shots: int) -> str:
     return "Tuning" if phase == "tuning" else method_title(phase, shots)
 
 
-def sentence(status: Status, view: RunView, shots: int, position: int | None) -> str:
+def sentence(status: Status, view: RunView, position: int | None) -> str:
     """The one large line: what is happening, or what came out."""
-    found = headline(view.scores, shots) if view.scores else ""
+    found = headline(view.scores) if view.scores else ""
     if status == "queued":
         return f"Waiting for its turn: {count(position, 'run')} before it." if position else "Waiting for its turn: next."
     if status == "failed":
@@ -103,7 +103,7 @@ def run_html(run: str, status: Status, view: RunView, position: int | None) -> s
         f'<div data-run="{esc(run)}" data-title="{esc(f"{share}{words.lower()} · {spec.benchmark} · spt")}">'
         f'<div class="run-head"><span class="pill {status}">{words}</span><b>{esc(title)}</b>'
         f"<span>seed {spec.seed}, {count(spec.steps, 'step')} × {spec.batch_size}</span>{about}</div>"
-        f'<p class="headline{failed}" role="status">{esc(sentence(status, view, spec.shots, position))}</p>'
+        f'<p class="headline{failed}" role="status">{esc(sentence(status, view, position))}</p>'
         f"{stepper(status, view)}</div>"
     )
 
@@ -123,7 +123,7 @@ def welcome_html() -> str:
         ("soft", "With the tuned prompt", "#### Muscat", True, "scores", "1"),
     )
     columns = "".join(
-        f'<div class="column {colour}{" hit" if in_format else ""}"><h5>{title}</h5><p class="answer-text">{esc(text)}</p>'
+        f'<div class="reply {colour}{" hit" if in_format else ""}"><h5>{title}</h5><p class="answer-text">{esc(text)}</p>'
         f'{marks(True, in_format)}<p class="verdict">{verb} <b>{score}</b></p></div>'
         for colour, title, text, in_format, verb, score in answers
     )
@@ -137,7 +137,7 @@ def welcome_html() -> str:
         "<b>format</b>. Press Start: about three minutes on a laptop.</span></li></ol>"
         '<article class="item"><header><div class="question"><p class="answer-text">What is the capital of Oman?</p></div>'
         '<div class="reference"><span>Reference</span><p class="answer-text">#### Muscat</p></div></header>'
-        f'<div class="columns">{columns}</div></article></div>'
+        f'<div class="replies">{columns}</div></article></div>'
     )
 
 

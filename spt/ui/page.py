@@ -42,9 +42,9 @@ class Page:
     def __init__(self, store: Store) -> None:
         self.store = store
         self.follower = Follower(store)
-        self.parts: dict[str, gr.blocks.Block] = {}
+        self.parts: dict[str, Any] = {}  # Gradio adds the methods of a component at run time
 
-    def outputs(self) -> list[gr.blocks.Block]:
+    def outputs(self) -> list[Any]:
         return list(self.parts.values())
 
     def render(self, session: Session) -> list[Any]:
@@ -53,6 +53,8 @@ class Page:
         updates = []
         for name in self.parts:
             new = wanted.get(name, {"visible": False})
+            if name != "timer":
+                new = {"visible": True, **new}
             if session.sent.get(name) == new:
                 updates.append(gr.skip())
             else:
@@ -62,34 +64,34 @@ class Page:
 
     def wanted(self, session: Session) -> dict[str, dict[str, Any]]:
         """Properties of every part that is shown; a part that is not named is hidden."""
-        runs = {"runs": {"value": live.runs_html(self.follower.listed(), session.run), "visible": True}}
+        runs = {"runs": {"value": live.runs_html(self.follower.listed(), session.run)}}
         if not session.run:
-            return runs | {"run": {"value": live.welcome_html(), "visible": True}, "timer": {"active": False}}
+            return runs | {"run": {"value": live.welcome_html()}, "timer": {"active": False}}
         try:
             shown = self.follower.get(session.run)
         except UserError as error:
             html = live.broken_html(str(error))
-            return runs | {"run": {"value": html, "visible": True}, "timer": {"active": False}}
+            return runs | {"run": {"value": html}, "timer": {"active": False}}
         return runs | self._of_run(session, shown)
 
     def _of_run(self, session: Session, shown: Shown) -> dict[str, dict[str, Any]]:
         view, status, spec = shown.view, shown.status, shown.folder.spec
         losses, probes = list(view.losses.values()), list(view.probes.values())
         parts: dict[str, dict[str, Any]] = {
-            "run": {"value": live.run_html(session.run, status, view, shown.position), "visible": True},
+            "run": {"value": live.run_html(session.run, status, view, shown.position)},
             "timer": {"active": status in live.LIVE},
-            "body": {"visible": True},
+            "body": {},
         }
         for button, when in BUTTONS.items():
             parts[button] = {"visible": status in when}
         stopping = status == "running" and shown.folder.stop_requested()
         parts["stop"] |= {"value": "Stopping …" if stopping else "Stop", "interactive": not stopping}
         parts["scores"] = {"value": scores.table(view.scores, spec.shots), "visible": bool(view.scores)}
-        parts["facts"] = {"value": scores.facts(spec, view.model, view.result), "visible": True}
+        parts["facts"] = {"value": scores.facts(spec, view.model, view.result)}
         if view.data and view.data.closed and shown.predictions:
-            parts["letters"] = {"value": scores.letters(shown.predictions, spec.shots), "visible": True}
+            parts["letters"] = {"value": scores.letters(shown.predictions, spec.shots)}
         if losses or probes:
-            parts["charts"] = {"visible": True}
+            parts["charts"] = {}
         parts["loss"] = {"value": charts.loss_figure(session.run, losses, spec.steps)}
         parts["probe"] = {
             "value": charts.probe_figure(session.run, probes, view.scores, spec.steps, spec.shots)
@@ -97,14 +99,14 @@ class Page:
         if view.data and probes:
             questions = {q.id: q for q in view.data.probed}
             chosen = session.question or answers.interesting(probes, view.data.probed) or ""
-            parts["watch"] = {"visible": True}
+            parts["watch"] = {}
             parts["question"] = {"choices": answers.probe_choices(view.data.probed), "value": chosen}
             parts["timeline"] = {"value": answers.timeline(questions.get(chosen), probes)}
         if shown.predictions:
             items = answers.join(shown.predictions)
             last = answers.pages(items, session.filter)
             session.page = min(max(1, session.page), last)
-            parts["compare"] = {"visible": True}
+            parts["compare"] = {}
             parts["filter"] = {"choices": answers.choices(items), "value": session.filter}
             parts["answers"] = {"value": answers.side_by_side(items, session.filter, session.page, spec.shots)}
             parts["pager"] = {"visible": last > 1}

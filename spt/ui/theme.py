@@ -83,7 +83,7 @@ def theme() -> gr.themes.Base:
     return base.set(
         **both,
         **{f"{name}_dark": value for name, value in both.items()},
-        block_border_width="0px", block_border_width_dark="0px", block_shadow="none", block_shadow_dark="none",
+        input_border_width="1px", input_border_width_dark="1px", block_border_width="0px", block_border_width_dark="0px", block_shadow="none", block_shadow_dark="none",
         input_shadow="none", input_shadow_dark="none", input_shadow_focus="none", input_shadow_focus_dark="none",
         button_primary_shadow="none", button_secondary_shadow="none", button_border_width="1px",
         block_label_background_fill="transparent", block_label_background_fill_dark="transparent",
