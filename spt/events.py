@@ -207,12 +207,3 @@ class ResumeState:
 
 
 Message = Event | Predictions | Checkpoint | PromptFiles
-
-
-@dataclass(frozen=True)
-class ResumeState:
-    """What earlier attempts of a run left behind; a new run has an empty one."""
-
-    checkpoint: Checkpoint | None = None
-    predictions: Mapping[Method, tuple[Prediction, ...]] = field(default_factory=dict)
-    events: tuple[Event, ...] = ()

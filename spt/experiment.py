@@ -9,7 +9,7 @@ from __future__ import annotations
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
 
@@ -18,7 +18,7 @@ from torch import Tensor
 
 from spt import benchmarks, events, models
 from spt.benchmarks.base import Benchmark, Example, Split
-from spt.events import Message, Phase, PromptFiles, Predictions, ResumeState
+from spt.events import Message, PromptFiles, Predictions, ResumeState
 from spt.generation import generate
 from spt.likelihood import option_logprobs
 from spt.metrics import MethodScores, Prediction, Rate
@@ -29,7 +29,7 @@ from spt.spec import METHODS, Method, RunSpec, UserError
 from spt.tuning import TrainingRow, Tuner, initial_vectors
 
 EVAL_BATCH = 16  # items; the same for all methods of a run, so that comparisons stay paired in bf16 too
-PACKAGES = ("spt", "torch", "transformers", "peft", "bitsandbytes")
+PACKAGES = ("torch", "transformers", "peft", "bitsandbytes")
 
 
 @dataclass
@@ -62,10 +62,11 @@ class _Job:
     virtual: VirtualTokens
     prompter: Prompter
     seconds: dict[str, float]
+    losses: dict[int, float]
     scores: dict[Method, MethodScores] = field(default_factory=dict)
 
 
-def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Iterator[Message]:
+def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Generator[Message, None, None]:
     """Run a spec, going on from `resume`. Raises UserError for what the user can mend."""
     yield events.RunStarted(run=spec.run_id, resumed=bool(resume.events))
     yield events.PhaseStarted(phase="load", detail=spec.model)
@@ -103,7 +104,8 @@ def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Iterator[Messa
     )
     virtual_ids = tuple(range(virtual.first_id, virtual.first_id + spec.virtual_tokens))
     prompter = Prompter(loaded.tokenizer, benchmark, chat, shots, loaded.eos_ids, virtual_ids)
-    job = _Job(spec, resume, benchmark, split, items, loaded, virtual, prompter, seconds_so_far(resume))
+    losses = {event.step: event.loss for event in resume.events if isinstance(event, events.StepLoss)}
+    job = _Job(spec, resume, benchmark, split, items, loaded, virtual, prompter, seconds_so_far(resume), losses)
     job.seconds["load"] = time.perf_counter() - start
     _check_length(job)
     try:
@@ -227,7 +229,9 @@ def _tune(job: _Job) -> Iterator[Message]:
     if spec.probe_every and tuner.step_done not in probed and _probe_due(spec, tuner.step_done):
         yield _probe(job, tuner.step_done)
     while tuner.step_done < spec.steps:
-        yield tuner.step()
+        step_loss = tuner.step()
+        job.losses[step_loss.step] = step_loss.loss
+        yield step_loss
         yield tuner.checkpoint()
         if _probe_due(spec, tuner.step_done):
             yield _probe(job, tuner.step_done)
@@ -283,7 +287,6 @@ def _soft_prompt(job: _Job, vectors: Tensor) -> SoftPrompt:
 
 
 def _result(job: _Job) -> events.Result:
-    losses = {e.step: e.loss for e in job.resume.events if isinstance(e, events.StepLoss)} | job.losses
     trainable = job.spec.virtual_tokens * job.virtual.embedding.embedding_dim
     return events.Result(
         run=job.spec.run_id,
@@ -294,7 +297,7 @@ def _result(job: _Job) -> events.Result:
             seconds=job.seconds["tuning"],
             trainable_parameters=trainable,
             trainable_share=trainable / job.loaded.parameters,
-            final_loss=losses[job.spec.steps],
+            final_loss=job.losses[job.spec.steps],
         ),
         model={
             "name": job.loaded.name,
@@ -333,4 +336,4 @@ def peak_memory_mb(device: torch.device) -> float:
 
 def versions() -> dict[str, str]:
     """Versions of what decides the numbers."""
-    return {"python": sys.version.split()[0]} | {package: version(package) for package in PACKAGES if package != "spt"}
+    return {"python": sys.version.split()[0]} | {package: version(package) for package in PACKAGES}

@@ -137,7 +137,7 @@ class RunFolder:
 
     def status(self) -> Status:
         """Where the run stands. `interrupted` = its process ended without a word; it can be resumed."""
-        if self._result.exists():
+        if self.finished():
             return "finished"
         if self._is_locked():
             return "running"
@@ -155,9 +155,13 @@ class RunFolder:
             case _:
                 return "interrupted"
 
+    def finished(self) -> bool:
+        """Whether there is a result."""
+        return self._result.exists()
+
     def has_work(self) -> bool:
         """Whether anything was computed that a resumed run would use."""
-        return self._checkpoint.exists() or (self.path / "predictions").exists() or self._result.exists()
+        return self._checkpoint.exists() or (self.path / "predictions").exists() or self.finished()
 
     def changed(self) -> float:
         """Unix time of the last event, or of the creation."""

@@ -1,0 +1,5 @@
+"""`python -m spt`."""
+
+from spt.cli import main
+
+main()

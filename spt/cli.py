@@ -1,0 +1,211 @@
+"""The command line: `python -m spt run | runs | models | benchmarks | doctor`. Imports no torch before a run begins."""
+
+from __future__ import annotations
+
+import inspect
+import signal
+import sys
+import time
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Column, Table
+
+from spt import queue
+from spt.console import Follow, show_result
+from spt.spec import RunSpec, UserError
+from spt.store import RunFolder, Store
+from spt.view import RunView
+
+app = typer.Typer(
+    help="Measure what a language model knows apart from whether it writes it the way a benchmark wants.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+out = Console()
+err = Console(stderr=True)
+
+INTERRUPTED = 130  # exit status of a process that ended on Ctrl-C
+
+
+def main() -> None:
+    """Run the command line. A UserError becomes one sentence on stderr and exit status 2."""
+    try:
+        app(prog_name="python -m spt")
+    except UserError as error:
+        _complain(str(error))
+        sys.exit(2)
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+
+
+def _complain(sentence: str) -> None:
+    err.print(f"[red]{escape(sentence)}[/red]", highlight=False, soft_wrap=True)
+
+
+def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool) -> None:
+    """Make or show a run, and print its result."""
+    from spt import presets
+    from spt.benchmarks import get
+
+    spec = spec.model_copy(update={"benchmark": get(spec.benchmark).name})
+    console = err if json else out
+    preset = presets.PRESETS.get(spec.model)
+    if accept_terms and preset is not None and preset.terms:
+        console.print(escape(preset.terms), highlight=False)
+        presets.accept_terms(spec.model)
+
+    folder = Store().create(spec)
+    if again:
+        folder.reset()
+    if folder.finished():
+        console.print(f"Run {folder.id} is finished; its stored result (--again makes it anew):", highlight=False)
+    else:
+        _execute(folder, console)
+    result = folder.result()
+    assert result is not None, "a finished run has a result"
+    if json:
+        sys.stdout.write(result.model_dump_json(by_alias=True, indent=1) + "\n")
+    else:
+        show_result(console, result, folder)
+
+
+def _execute(folder: RunFolder, console: Console) -> None:
+    """Run to the end, or exit: 130 when stopped, 1 when failed. UserError where there was nothing to keep."""
+    before = folder.status()
+    if before == "running":
+        raise UserError(f"Run {folder.id} is running already, in another process; wait for it or stop it there.")
+    queue.cancel(folder.id)  # if the app had queued it: it is executed here and now
+    folder.clear_stop()
+    if folder.has_work():
+        steps = len(RunView.of(folder.events(), folder.spec).losses)
+        console.print(f"Going on with run {folder.id}: {steps} of {folder.spec.steps} steps done.", highlight=False)
+    else:
+        console.print(f"Run {folder.id}", highlight=False)
+    follow = Follow(console, folder)
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with follow.bar:
+            from spt.experiment import ModelCache  # torch: seconds, so the bar is there first
+            from spt.runner import execute
+
+            status = execute(folder, ModelCache(), follow)
+    except UserError as error:
+        if before == "new" and not folder.has_work():
+            folder.delete()  # an unknown model, a busy device: there is no run to keep
+            raise
+        _complain(str(error))
+        raise typer.Exit(1) from None
+    except Exception as error:
+        if follow.view.state != "failed":  # not noted in the run folder: nothing else would tell
+            raise
+        _complain(f"{follow.view.message} The traceback is in {folder.path / 'events.jsonl'}.")
+        raise typer.Exit(1) from error
+    if status != "finished":
+        console.print("Stopped; the same command goes on from here:", highlight=False)
+        console.print(f"  {escape(folder.spec.command())}", highlight=False, soft_wrap=True)
+        raise typer.Exit(INTERRUPTED)
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt  # SIGTERM stops a run as Ctrl-C does
+
+
+def _with_spec_options(command: Any) -> Any:
+    """Give `command` one option per RunSpec field, with its help and default, in place of **settings."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    options = [
+        inspect.Parameter(
+            name,
+            keyword,
+            default=field.default,
+            annotation=Annotated[field.annotation, typer.Option(f"--{name.replace('_', '-')}", help=field.description)],
+        )
+        for name, field in RunSpec.model_fields.items()
+    ]
+    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    parameters = [*options, *(p.replace(kind=keyword) for p in own)]
+    command.__signature__ = inspect.Signature(parameters)
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+@app.command("run")
+@_with_spec_options
+def run_command(
+    accept_terms: Annotated[bool, typer.Option("--accept-terms", help="accept the model's terms, shown first")] = False,
+    again: Annotated[bool, typer.Option("--again", help="forget what is stored of this run and make it anew")] = False,
+    json: Annotated[bool, typer.Option("--json", help="print result.json, and progress on stderr")] = False,
+    **settings: Any,
+) -> None:
+    """Compare zero-shot, few-shot and soft-prompt answers of a model on a benchmark.
+
+    The same settings are the same run: a finished one is shown, an unfinished one goes on where it stopped.
+
+    Example: [bold]python -m spt run --model bundled --benchmark capitals --steps 80[/bold]
+    """
+    _run(RunSpec.parse(**settings), accept_terms, again, json)
+
+
+@app.command()
+def runs() -> None:
+    """List the runs stored on this machine, the last one first.
+
+    Example: [bold]python -m spt runs[/bold]
+    """
+    store = Store()
+    table = Table(Column("Run", overflow="fold"), "Status", "Model", "Benchmark", "Last change")
+    for folder in store.runs():
+        changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(folder.changed()))
+        table.add_row(*map(escape, (folder.id, folder.status(), folder.spec.model, folder.spec.benchmark, changed)))
+    out.print(table if table.row_count else f"No runs yet in {store.root}.")
+    for problem in store.problems():
+        _complain(problem)
+
+
+@app.command()
+def models() -> None:
+    """List the models that have a name here; any hub id or local folder of safetensors works too.
+
+    Example: [bold]python -m spt models[/bold]
+    """
+    from spt.presets import PRESETS
+
+    table = Table(Column("--model", overflow="fold", min_width=24), "Kind", "Parameters", "Licence", "From")
+    for preset in PRESETS.values():
+        source = preset.source + (", gated" if preset.gated else "") + (", --accept-terms" if preset.terms else "")
+        parameters = f"{preset.parameters / 1e6:,.0f} M"
+        table.add_row(*map(escape, (preset.name, preset.kind, parameters, preset.licence, source)))
+    out.print(table)
+
+
+@app.command()
+def benchmarks() -> None:
+    """List the benchmarks.
+
+    Example: [bold]python -m spt benchmarks[/bold]
+    """
+    from spt.benchmarks import BENCHMARKS
+
+    table = Table("--benchmark", "What", "Format", "Licence")
+    for name, benchmark in BENCHMARKS.items():
+        form = f"{'closed' if benchmark.closed else 'open'}: {benchmark.format.name}"
+        table.add_row(*map(escape, (name, benchmark.title, form, benchmark.licence)))
+    out.print(table)
+
+
+@app.command()
+def doctor() -> None:
+    """Show what this machine has: device, memory, versions, hub reach, free disk.
+
+    Example: [bold]python -m spt doctor[/bold]
+    """
+    from spt import doctor
+
+    out.print(doctor.report())

@@ -1,0 +1,103 @@
+"""What the command line draws: progress while a run goes, and the tables at its end. Imports no torch."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+from rich.table import Table
+
+from spt.events import (
+    Checkpoint,
+    Message,
+    MethodScored,
+    PhaseStarted,
+    Predictions,
+    PromptFiles,
+    Result,
+)
+from spt.metrics import MethodScores, Rate
+from spt.spec import METHODS
+from spt.store import RunFolder
+from spt.view import METHOD_TITLES, PHASE_TITLES, RunView, duration
+
+
+class Follow:
+    """Draws a run from its messages: a bar on a terminal, and a line for each phase and score where there is none."""
+
+    def __init__(self, console: Console, folder: RunFolder) -> None:
+        self.console = console
+        self.view = RunView.of(folder.events(), folder.spec)
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TaskProgressColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            disable=not console.is_terminal,
+        )
+        self.task = self.bar.add_task("Starting", total=1.0, left="")
+
+    def __call__(self, message: Message) -> None:
+        """Take in one message of the run."""
+        if isinstance(message, Predictions | Checkpoint | PromptFiles):
+            return
+        self.view.update([message])
+        if self.console.is_terminal:
+            left = self.view.seconds_left
+            self.bar.update(
+                self.task,
+                description=escape(self._line()),
+                completed=self.view.fraction,
+                left="" if left is None else f"{duration(left)} left",
+            )
+        elif isinstance(message, PhaseStarted):
+            self.console.print(f"{PHASE_TITLES[message.phase]} ...", highlight=False)
+        elif isinstance(message, MethodScored):
+            self.console.print(f"{METHOD_TITLES[message.method]}: {_scores(message.scores)}", highlight=False)
+
+    def _line(self) -> str:
+        line = self.view.headline
+        if self.view.phase == "tuning" and self.view.losses:
+            line += f", loss {self.view.losses[max(self.view.losses)].loss:.3f}"
+        return line
+
+
+def _scores(scores: MethodScores) -> str:
+    return (
+        f"format {scores.format.rate:.2f}, knowledge {scores.knowledge.rate:.2f}, "
+        f"exact match {scores.exact_match.rate:.2f}"
+    )
+
+
+def _rate(rate: Rate) -> str:
+    return f"{rate.rate:.2f} [dim]\\[{rate.low:.2f}, {rate.high:.2f}][/dim]"
+
+
+def show_result(console: Console, result: Result, folder: RunFolder) -> None:
+    """The final table of a run, what it cost and where it lies."""
+    items = next(iter(result.methods.values())).format.n
+    title = f"{result.spec.model} on {result.spec.benchmark}, {items} test items"
+    table = Table(title=escape(title), title_justify="left")
+    for column in ("Method", "Format", "Knowledge", "Exact match"):
+        table.add_column(column)
+    for method in METHODS:
+        if method in result.methods:
+            scores = result.methods[method]
+            rates = (scores.format, scores.knowledge, scores.exact_match)
+            table.add_row(METHOD_TITLES[method], *map(_rate, rates))
+    console.print(table)
+    knowledge = next(iter(result.methods.values())).knowledge_by
+    tuning = result.tuning
+    console.print(f"In brackets: 95 % Wilson intervals. Knowledge by {knowledge}.", highlight=False)
+    console.print(
+        f"Soft prompt: {tuning.trainable_parameters:,} trainable parameters "
+        f"({tuning.trainable_share:.5%} of the model), {tuning.steps} steps in {duration(tuning.seconds)}.",
+        highlight=False,
+    )
+    console.print(
+        f"Whole run: {duration(sum(result.seconds.values()))} on {escape(result.device)}, "
+        f"{escape(str(result.model['precision']))}, peak memory {result.peak_memory_mb:,.0f} MB.",
+        highlight=False,
+    )
+    console.print(f"Run folder: {escape(str(folder.path))}", highlight=False, soft_wrap=True)

@@ -1,0 +1,150 @@
+"""Executing a run: one process, one device, every message into the run folder. Imports torch only when a run begins.
+
+The command line calls `execute` itself; the app has the worker do it.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from spt.events import Message, RunFailed, RunStopped
+from spt.files import disk_errors, write_atomic
+from spt.home import home
+from spt.spec import UserError
+from spt.store import RunFolder, Status
+
+if TYPE_CHECKING:
+    from spt.experiment import ModelCache
+
+log = logging.getLogger(__name__)
+
+
+def execute(
+    folder: RunFolder,
+    cache: ModelCache,
+    listen: Callable[[Message], None] | None = None,
+    wait: bool = False,
+    leave: Callable[[], bool] | None = None,
+) -> Status:
+    """Run, or go on with, a run until it is finished or stopped, and return how it stands then.
+
+    `listen` hears every message after it is stored, while the run is still locked. With `wait` it waits for a busy
+    device, which otherwise is a UserError. `leave` is asked after every message: if true, the run is left as it is
+    (`interrupted`), for another process to go on with. Raises what the run raises, after noting it as failed.
+    """
+
+    def keep(message: Message) -> None:
+        folder.append(message)
+        if listen is not None:
+            listen(message)
+
+    leave = leave or (lambda: False)
+    with _device(folder, wait, leave) as ours:
+        if not ours:
+            return folder.status()
+        if folder.finished():
+            return "finished"
+        try:
+            return _run(folder, cache, keep, leave)
+        except KeyboardInterrupt:
+            keep(RunStopped())
+            return "stopped"
+        except UserError as error:
+            _note_failure(keep, RunFailed(message=str(error)))
+            raise
+        except Exception as error:
+            message = f"Internal error, a fault of spt: {type(error).__name__}: {str(error).splitlines()[:1]}."
+            _note_failure(keep, RunFailed(message=message, detail=traceback.format_exc()))
+            raise
+
+
+def _run(
+    folder: RunFolder, cache: ModelCache, keep: Callable[[Message], None], leave: Callable[[], bool]
+) -> Status:
+    from spt import experiment  # torch: seconds
+
+    run = experiment.run(folder.spec, folder.resume_state(), cache)
+    with _memory_errors(), disk_errors(home()), closing(run) as messages:
+        for message in messages:
+            keep(message)
+            if folder.stop_requested() and not folder.finished():
+                keep(RunStopped())
+                return "stopped"
+            if leave():
+                break
+    return "finished" if folder.finished() else "interrupted"
+
+
+def _note_failure(keep: Callable[[Message], None], failure: RunFailed) -> None:
+    try:
+        keep(failure)
+    except UserError as error:  # a full disk; the caller still hears of the failure itself
+        log.error("The failure could not be noted in the run folder: %s", error)
+
+
+@contextmanager
+def _memory_errors() -> Iterator[None]:
+    try:
+        yield
+    except (MemoryError, RuntimeError) as error:
+        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":  # torch's, by name
+            raise
+        raise UserError(
+            "The device ran out of memory; choose a smaller model, a lower precision or a smaller batch size."
+        ) from error
+
+
+def device_holder() -> tuple[str, int] | None:
+    """The run id and process id that last took the device and did not give it back; the process may be dead."""
+    try:
+        content = json.loads((home() / "device.json").read_text())
+        return str(content["run"]), int(content["pid"])
+    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        return None
+
+
+@contextmanager
+def _device(folder: RunFolder, wait: bool, leave: Callable[[], bool]) -> Iterator[bool]:
+    """Hold the device, then the run. Gives False if it was told to leave or to stop while it waited."""
+    with disk_errors(home()):
+        home().mkdir(parents=True, exist_ok=True)
+    device, note = FileLock(home() / "device.lock"), home() / "device.json"
+    while True:
+        try:
+            device.acquire(timeout=0)
+            break
+        except Timeout:
+            if not wait:
+                raise UserError(_busy(folder)) from None
+        if leave() or folder.stop_requested():
+            yield False
+            return
+        time.sleep(0.2)
+    try:
+        write_atomic(note, json.dumps({"run": folder.id, "pid": os.getpid()}).encode())
+        try:
+            run = folder.lock().acquire(timeout=2)  # longer than a reader's probe of the lock
+        except Timeout:
+            raise UserError(f"Run {folder.id} is executed by another process; wait for it to end.") from None
+        with run:
+            yield True
+    finally:
+        note.unlink(missing_ok=True)
+        device.release()
+
+
+def _busy(folder: RunFolder) -> str:
+    holder = device_holder()
+    if holder is None:
+        return "The device is busy with another run; try again when it has ended."
+    run = "this very run" if holder[0] == folder.id else f"run {holder[0]}"
+    return f"The device is busy with {run} (process {holder[1]}); wait for it to end, or stop it."

@@ -1,0 +1,216 @@
+"""The process that owns the device: keeps the model loaded and takes the queued runs in turn. Imports torch late.
+
+    python -m spt.worker          # the app starts it by itself, through WorkerProcess
+
+One worker at a time serves an SPT_HOME; a further one waits until the first has gone. A worker ends with its parent.
+Ended by SIGTERM, it leaves its run interrupted and queued, and the next worker goes on with it.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from filelock import FileLock, Timeout
+
+from spt import queue
+from spt.events import Message, RunFailed, RunFinished, RunStopped
+from spt.home import home
+from spt.runner import device_holder, execute
+from spt.spec import UserError
+from spt.store import Store
+
+if TYPE_CHECKING:
+    from spt.experiment import ModelCache
+
+log = logging.getLogger(__name__)
+
+POLL = 0.2  # seconds
+GRACE = 20.0  # seconds an orphan gets to end its step or batch
+
+
+class Worker:
+    """Takes runs from the queue until it is told to end or its parent has gone."""
+
+    def __init__(self, parent: int) -> None:
+        self.ending = threading.Event()
+        self.parent = parent
+
+    def terminate(self, signum: int, frame: FrameType | None) -> None:
+        """Handler of SIGTERM: end after the current step or batch."""
+        self.ending.set()
+
+    def watch_parent(self) -> None:
+        """Without its app a worker would hold the device for nobody: it ends too, even in the middle of a load."""
+        while os.getppid() == self.parent:
+            time.sleep(POLL)
+        self.ending.set()
+        time.sleep(GRACE)
+        os._exit(1)  # what is on disk is whole at any moment
+
+    def serve(self) -> None:
+        """Wait for the worker's lock, then work."""
+        home().mkdir(parents=True, exist_ok=True)
+        lock = FileLock(home() / "worker.lock")
+        while not self.ending.is_set():
+            try:
+                lock.acquire(timeout=0)
+            except Timeout:
+                self.ending.wait(POLL)
+                continue
+            try:
+                self._work()
+            finally:
+                lock.release()
+
+    def _work(self) -> None:
+        from spt.experiment import ModelCache  # torch: seconds, and the page is there already
+
+        cache = ModelCache()
+        while not self.ending.is_set():
+            waiting = queue.entries()
+            if not waiting:
+                self.ending.wait(POLL)
+                continue
+            self._take(waiting[0].run, cache)
+
+    def _take(self, run_id: str, cache: ModelCache) -> None:
+        def listen(message: Message) -> None:
+            # Off the queue while the run is still locked: no reader sees an ended run as queued.
+            if isinstance(message, RunFinished | RunStopped | RunFailed):
+                queue.cancel(run_id)
+
+        try:
+            status = execute(Store().get(run_id), cache, listen, wait=True, leave=self.ending.is_set)
+        except UserError as error:
+            log.error("%s: %s", run_id, error)
+            queue.cancel(run_id)  # also when the run cannot be opened, or the failure could not be noted
+        except Exception:
+            log.exception("%s failed", run_id)
+            queue.cancel(run_id)
+        else:
+            log.info("%s: %s", run_id, status)
+            if status == "finished":
+                queue.cancel(run_id)  # it was finished before it was queued
+
+
+class WorkerProcess:
+    """Keeps a worker process running, for as long as this object is started. Imports no torch.
+
+    When a worker dies by itself (most often the system killed it for memory), the run it was at is marked as failed, so
+    that the next worker does not die of it again, and a new worker is started.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._stopping = threading.Event()
+        self._changing = threading.Lock()  # of `_process`, so that none is started behind the back of `stop`
+        self._thread: threading.Thread | None = None
+
+    def start(self) -> WorkerProcess:
+        """Start the worker and watch over it."""
+        self._stopping.clear()
+        self._process = _spawn()
+        self._thread = threading.Thread(target=self._watch, name="worker-watch", daemon=True)
+        self._thread.start()
+        return self
+
+    def stop(self, grace: float = 10.0) -> None:
+        """End the worker. It finishes its step or batch within `grace` seconds, or is killed; its run stays queued."""
+        with self._changing:
+            self._stopping.set()
+            process = self._process
+        if process is not None and process.poll() is None:
+            process.terminate()
+            try:
+                process.wait(grace)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        if self._thread is not None:
+            self._thread.join()
+
+    def __enter__(self) -> WorkerProcess:
+        return self.start()
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the current worker."""
+        return self._process.pid if self._process else None
+
+    def _watch(self) -> None:
+        pause = 0.0
+        while not self._stopping.is_set():
+            assert self._process is not None
+            started = time.monotonic()
+            code = self._process.wait()
+            if self._stopping.is_set():
+                return
+            log.error("The worker process ended unexpectedly (%s); a new one is started.", _reason(code))
+            _fail_run_of(self._process.pid, code)
+            # One that dies as soon as it starts would otherwise be started in a tight loop.
+            pause = min(30.0, 2 * pause + 1) if time.monotonic() - started < 5 else 0.0
+            self._stopping.wait(pause)
+            with self._changing:
+                if self._stopping.is_set():
+                    return
+                self._process = _spawn()
+
+
+def _spawn() -> subprocess.Popen[bytes]:
+    package_parent = str(Path(__file__).resolve().parent.parent)
+    paths = [package_parent, *filter(None, [os.environ.get("PYTHONPATH")])]
+    # Its own session: a Ctrl-C in the app's terminal goes to the app, which ends the worker in order.
+    return subprocess.Popen(
+        [sys.executable, "-m", "spt.worker", str(os.getpid())],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+        stdin=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def _reason(code: int) -> str:
+    if code >= 0:
+        return f"exit status {code}"
+    return f"signal {-code}" + ("; most likely out of memory" if -code == signal.SIGKILL else "")
+
+
+def _fail_run_of(pid: int, code: int) -> None:
+    """Mark the run that a dead worker was at as failed, and take it off the queue."""
+    holder = device_holder()
+    if holder is None or holder[1] != pid:
+        return
+    try:
+        queue.cancel(holder[0])
+        Store().get(holder[0]).append(
+            RunFailed(
+                message=f"The worker process ended unexpectedly ({_reason(code)}). "
+                "Choose a smaller model, a lower precision or a smaller batch size; Resume goes on from the last step."
+            )
+        )
+    except UserError as error:
+        log.error("%s could not be marked as failed: %s", holder[0], error)
+
+
+def main() -> None:
+    """Serve the queue until SIGTERM, or until the parent (the process id given, or the real one) has gone."""
+    logging.basicConfig(format="%(asctime)s worker: %(message)s", datefmt="%H:%M:%S", level=logging.INFO)
+    worker = Worker(int(sys.argv[1]) if len(sys.argv) > 1 else os.getppid())
+    signal.signal(signal.SIGTERM, worker.terminate)
+    threading.Thread(target=worker.watch_parent, name="parent-watch", daemon=True).start()
+    worker.serve()
+
+
+if __name__ == "__main__":
+    main()
