@@ -46,12 +46,10 @@
   const follow = (element, watch) => {
     const sync = () => {
       const shown = element.querySelector("[data-run]");
-      if (!shown) return;
-      document.title = shown.dataset.title || "spt";
+      document.title = shown ? shown.dataset.title : "spt";
       const url = new URL(location.href);
-      if ((url.searchParams.get("run") || "") === shown.dataset.run) return;
-      if (shown.dataset.run) url.searchParams.set("run", shown.dataset.run);
-      else url.searchParams.delete("run");
+      if (!shown || url.searchParams.get("run") === shown.dataset.run) return;
+      url.searchParams.set("run", shown.dataset.run);
       history.pushState(null, "", url);
     };
     watch("value", sync);

@@ -92,7 +92,11 @@ def pages(items: Sequence[Item], name: str) -> int:
 def _verdict(row: Prediction) -> str:
     if row.options:
         # Closed: knowledge is the ranking of the options, so the written answer needs its own mark.
-        found = [mark(row.knows, "ranked first"), mark(row.in_format, "in format"), mark(row.exact_match, "exact match")]
+        found = [
+            mark(row.knows, "ranked first"),
+            mark(row.in_format, "in format"),
+            mark(row.exact_match, "exact match"),
+        ]
     else:
         found = [mark(row.knows, "right"), mark(row.in_format, "in format")]
     stopped = {"length": "cut off at the length limit", "loop": "stopped: repeats itself"}.get(row.stopped_by)

@@ -15,7 +15,7 @@ import gradio as gr
 from spt import queue
 from spt.presets import accept_terms
 from spt.spec import RunSpec, UserError
-from spt.store import RunFolder, Status, Store
+from spt.store import Store
 from spt.ui import answers, form, live
 from spt.ui.page import Page, Session
 
@@ -35,15 +35,6 @@ LIGHT: dict[str, Any] = {
     "concurrency_limit": None,
     "trigger_mode": "always_last",
     "api_visibility": "private",
-}
-START: dict[Status, str] = {
-    "new": "Start",
-    "queued": "Show this run",
-    "running": "Show this run",
-    "stopped": "Resume",
-    "interrupted": "Resume",
-    "failed": "Try again",
-    "finished": "Show the result",
 }
 LEGEND = (
     '<h3>{title}</h3><p class="note">{note}</p><div class="legend"><span class="zero"><i></i>Zero-shot</span>'
@@ -73,7 +64,7 @@ def build(store: Store) -> gr.Blocks:
 
 def _run_column(parts: dict[str, Any]) -> None:
     """The parts of a run, from its title down to the answers."""
-    parts["run"] = gr.HTML(live.welcome_html(), js_on_load="window.spt.follow(element, watch)")
+    parts["run"] = gr.HTML(js_on_load="window.spt.follow(element, watch)")
     with gr.Row(elem_id="actions"):
         parts["stop"] = gr.Button("Stop", visible=False, elem_id="stop")
         parts["resume"] = gr.Button("Resume", variant="primary", visible=False, elem_id="resume")
@@ -99,8 +90,13 @@ def _run_column(parts: dict[str, Any]) -> None:
         with gr.Column(visible=False, elem_id="compare") as parts["compare"]:
             gr.HTML('<div class="section"><h3>Answers side by side</h3></div>')
             parts["filter"] = gr.Radio(
-                [(f.label, name) for name, f in answers.FILTERS.items()], value="all", label="Show", show_label=False,
-                container=False, elem_id="filters", interactive=True,
+                [(f.label, name) for name, f in answers.FILTERS.items()],
+                value="all",
+                label="Show",
+                show_label=False,
+                container=False,
+                elem_id="filters",
+                interactive=True,
             )
             parts["answers"] = gr.HTML(elem_id="answers")
             with gr.Row(visible=False, elem_id="pager") as parts["pager"]:
@@ -111,20 +107,32 @@ def _run_column(parts: dict[str, Any]) -> None:
 
 def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox, fields: form.Form) -> None:
     store, parts = page.store, page.parts
-    state = [fields.terms_text, fields.terms, fields.problem, fields.start, fields.command]
-    everything = [*fields.inputs, *state, *page.outputs()]
+    state = [fields.terms_text, fields.terms, fields.problem, fields.command]
+    parts["start"] = fields.start
+    outputs = page.outputs()
+
+    def form_state(session: Session, values: tuple[Any, ...]) -> list[Any]:
+        """What follows from the form's values: terms, their box, the problem, the command."""
+        terms = form.terms_html(str(values[0] or ""))
+        head = [gr.update(value=terms, visible=bool(terms)), gr.update(visible=bool(terms))]
+        try:
+            spec = form.to_spec(values)
+        except UserError as error:
+            return [*head, gr.update(value=form.problem_html(str(error)), visible=True), gr.skip()]
+        session.form = spec.run_id
+        return [*head, gr.update(visible=False), gr.update(value=form.command_html(spec))]
+
+    def edited(session: Session, *values: Any) -> list[Any]:
+        return [*form_state(session, values), *page.render(session)]
 
     def opened(session: Session, run: str) -> list[Any]:
-        """Look at a run, and let the form say its settings."""
+        """Look at a run, and let the form say its settings. Without a run the form is as it is when the page is new."""
         session.open(run)
-        values = list[Any]([gr.skip()] * len(fields.inputs))
         try:
-            spec = store.get(run).spec if run else RunSpec.parse()
+            values = form.from_spec(store.get(run).spec if run else RunSpec.parse())
         except UserError:  # `render` says it
-            return [*values, *[gr.skip()] * len(state), *page.render(session)]
-        if run:
-            values = form.from_spec(spec)
-        return [*values, *form_state(store, tuple(form.from_spec(spec))), *page.render(session)]
+            values = form.from_spec(RunSpec.parse())
+        return [*values, *form_state(session, tuple(values)), *page.render(session)]
 
     def load(session: Session, request: gr.Request) -> list[Any]:
         session.sent.clear()
@@ -144,18 +152,14 @@ def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox,
             queue.submit(run)
         except UserError as error:
             problem = gr.update(value=form.problem_html(str(error)), visible=True)
-            skipped = gr.skip()
-            return [skipped, skipped, problem, skipped, skipped, *[skipped] * len(parts)]
+            return [gr.skip(), gr.skip(), problem, gr.skip(), *page.render(session)]
         session.open(run.id)
-        return [*form_state(store, values), *page.render(session)]
+        return [*form_state(session, values), *page.render(session)]
 
-    blocks.load(load, [session], everything, **LIGHT)
-    parts["runs"].pick(pick, [session], everything, **LIGHT)
-    fields.start.click(start, [session, fields.terms, *fields.inputs], [*state, *page.outputs()], **LIGHT)
-    gr.on(
-        [component.input for component in fields.inputs],
-        lambda *values: form_state(store, values), fields.inputs, state, **LIGHT,
-    )
+    blocks.load(load, [session], [*fields.inputs, *state, *outputs], **LIGHT)
+    parts["runs"].pick(pick, [session], [*fields.inputs, *state, *outputs], **LIGHT)
+    fields.start.click(start, [session, fields.terms, *fields.inputs], [*state, *outputs], **LIGHT)
+    gr.on([each.input for each in fields.inputs], edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
 
     def change(act: Callable[..., None]) -> Callable[..., list[Any]]:
         """A handler that does something to the session or its run, and renders. What is not possible is said."""
@@ -192,11 +196,8 @@ def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox,
             run.reset()
             queue.submit(run)
 
-    outputs = page.outputs()
-    seen = [session, address]
-
     def on(listener: Callable[..., Any], act: Callable[..., None], *inputs: Any, js: str = ADDRESS_JS) -> Any:
-        return listener(change(act), [*seen, *inputs], outputs, js=js, **LIGHT)
+        return listener(change(act), [session, address, *inputs], outputs, js=js, **LIGHT)
 
     on(parts["timer"].tick, lambda session: None)
     on(parts["question"].input, question, parts["question"])
@@ -206,18 +207,3 @@ def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox,
     on(parts["stop"].click, stop)
     on(parts["resume"].click, resume)
     on(parts["again"].click, again, gr.Checkbox(visible=False), js=SURE_JS)
-
-
-def form_state(store: Store, values: tuple[Any, ...]) -> list[Any]:
-    """What follows from the form's values: terms, their box, the problem, the label of Start, the command."""
-    terms = form.terms_html(str(values[0] or ""))
-    head = [gr.update(value=terms, visible=bool(terms)), gr.update(visible=bool(terms))]
-    try:
-        spec = form.to_spec(values)
-    except UserError as error:
-        return [*head, gr.update(value=form.problem_html(str(error)), visible=True), gr.skip(), gr.skip()]
-    status = RunFolder(store.root / spec.run_id, spec).status()
-    return [
-        *head, gr.update(value="", visible=False), gr.update(value=START[status]),
-        gr.update(value=form.command_html(spec)),
-    ]

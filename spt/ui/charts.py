@@ -64,13 +64,22 @@ def loss_figure(run: str, losses: Sequence[StepLoss], steps: int) -> Figure:
     x = [loss.step for loss in shown]
     data = [
         {
-            "type": "scatter", "mode": "markers", "name": "step", "x": x, "y": [round(s.loss, 4) for s in shown],
-            "marker": {"color": "--soft", "size": 5, "opacity": 0.35}, "hovertemplate": "%{y:.3f}",
+            "type": "scatter",
+            "mode": "markers",
+            "name": "step",
+            "x": x,
+            "y": [round(s.loss, 4) for s in shown],
+            "marker": {"color": "--soft", "size": 5, "opacity": 0.35},
+            "hovertemplate": "%{y:.3f}",
         },
         {
-            "type": "scatter", "mode": "lines", "name": "average", "x": x,
+            "type": "scatter",
+            "mode": "lines",
+            "name": "average",
+            "x": x,
             "y": [round(average[s.step], 4) for s in shown],
-            "line": {"color": "--soft", "width": 3}, "hovertemplate": "%{y:.3f}",
+            "line": {"color": "--soft", "width": 3},
+            "hovertemplate": "%{y:.3f}",
         },
     ]
     layout = _layout(
@@ -88,9 +97,17 @@ def _band(probes: Sequence[Probe], metric: str, axis: str) -> Figure:
     rates: list[Rate] = [getattr(p, metric) for p in probes]
     steps = [p.step for p in probes]
     return {
-        "type": "scatter", "mode": "lines", "fill": "toself", "hoverinfo": "skip", "opacity": 0.18,
-        "x": steps + steps[::-1], "y": [r.high for r in rates] + [r.low for r in rates][::-1],
-        "xaxis": f"x{axis}", "yaxis": f"y{axis}", "line": {"width": 0}, "fillcolor": "--soft",
+        "type": "scatter",
+        "mode": "lines",
+        "fill": "toself",
+        "hoverinfo": "skip",
+        "opacity": 0.18,
+        "x": steps + steps[::-1],
+        "y": [r.high for r in rates] + [r.low for r in rates][::-1],
+        "xaxis": f"x{axis}",
+        "yaxis": f"y{axis}",
+        "line": {"width": 0},
+        "fillcolor": "--soft",
     }
 
 
@@ -108,7 +125,10 @@ def probe_figure(
         left, top = index * (width + GAP), 1 - index * (1 + 0.16) / 3.32
         across, up = [left, min(1.0, left + width)], [max(0.0, top - 0.30), top]
         layout[f"xaxis{axis}"] = _axis(
-            domain=across, anchor=f"y{axis}", range=[-0.02 * steps, steps * 1.02], showgrid=False,
+            domain=across,
+            anchor=f"y{axis}",
+            range=[-0.02 * steps, steps * 1.02],
+            showgrid=False,
             title={"text": "Tuning step", "standoff": 8},
         )
         layout[f"yaxis{axis}"] = _axis(
@@ -116,31 +136,61 @@ def probe_figure(
         )
         narrow[f"xaxis{axis}"] = {"domain": [0, 1], "title": {"text": "Tuning step" if index == 2 else ""}}
         narrow[f"yaxis{axis}"] = {"domain": up}
-        annotations.append({
-            "text": f"<b>{title}</b>", "x": across[0], "y": 1.02, "xref": "paper", "yref": "paper", "showarrow": False,
-            "xanchor": "left", "yanchor": "bottom", "font": {"size": 15, "color": "--ink"},
-        })
+        annotations.append(
+            {
+                "text": f"<b>{title}</b>",
+                "x": across[0],
+                "y": 1.02,
+                "xref": "paper",
+                "yref": "paper",
+                "showarrow": False,
+                "xanchor": "left",
+                "yanchor": "bottom",
+                "font": {"size": 15, "color": "--ink"},
+            }
+        )
         levels: tuple[tuple[Method, str, str], ...] = (("zero_shot", "dot", "--zero"), ("few_shot", "dash", "--few"))
         for method, dash, colour in levels:
             if method in scores:
                 rate: Rate = getattr(scores[method], metric)
-                data.append({
-                    "type": "scatter", "mode": "lines", "name": method_title(method, shots), "x": [0, steps],
-                    "y": [rate.rate, rate.rate], "xaxis": f"x{axis}", "yaxis": f"y{axis}",
-                    "line": {"color": colour, "width": 3, "dash": dash}, "hovertemplate": f"%{{y:.0%}} (n = {rate.n})",
-                })
+                data.append(
+                    {
+                        "type": "scatter",
+                        "mode": "lines",
+                        "name": method_title(method, shots),
+                        "x": [0, steps],
+                        "y": [rate.rate, rate.rate],
+                        "xaxis": f"x{axis}",
+                        "yaxis": f"y{axis}",
+                        "line": {"color": colour, "width": 3, "dash": dash},
+                        "hovertemplate": f"%{{y:.0%}} (n = {rate.n})",
+                    }
+                )
         if probes:
             data.append(_band(probes, metric, axis))
             rates = [getattr(p, metric) for p in probes]
-            data.append({
-                "type": "scatter", "mode": "lines+markers", "name": method_title("soft_prompt"),
-                "x": [p.step for p in probes], "y": [r.rate for r in rates], "xaxis": f"x{axis}", "yaxis": f"y{axis}",
-                "line": {"color": "--soft", "width": 3.5}, "marker": {"color": "--soft", "size": 8},
-                "customdata": [[r.low, r.high, r.n] for r in rates],
-                "hovertemplate": "%{y:.0%} (%{customdata[0]:.0%}–%{customdata[1]:.0%}, n = %{customdata[2]})",
-            })
+            data.append(
+                {
+                    "type": "scatter",
+                    "mode": "lines+markers",
+                    "name": method_title("soft_prompt"),
+                    "x": [p.step for p in probes],
+                    "y": [r.rate for r in rates],
+                    "xaxis": f"x{axis}",
+                    "yaxis": f"y{axis}",
+                    "line": {"color": "--soft", "width": 3.5},
+                    "marker": {"color": "--soft", "size": 8},
+                    "customdata": [[r.low, r.high, r.n] for r in rates],
+                    "hovertemplate": "%{y:.0%} (%{customdata[0]:.0%}–%{customdata[1]:.0%}, n = %{customdata[2]})",
+                }
+            )
     layout["annotations"] = annotations
     narrow["annotations"] = [
         {**a, "x": 0, "y": narrow[f"yaxis{i + 1 if i else ''}"]["domain"][1] + 0.008} for i, a in enumerate(annotations)
     ]
-    return {"data": data, "layout": layout, "narrow": narrow, "label": "Format following, knowledge and exact match by step"}
+    return {
+        "data": data,
+        "layout": layout,
+        "narrow": narrow,
+        "label": "Format following, knowledge and exact match by step",
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from spt.store import RunFolder, Status, Store
 from spt.view import RunView
 
 KEPT = 32  # runs whose folded events stay in memory
+LIST_AGE = 1.0  # seconds that a list of runs is good for
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,12 @@ class Shown:
     predictions: dict[Method, Sequence[Prediction]] = field(default_factory=dict)
     started: float | None = None  # of the attempt that `predictions` belong to
 
-    def catch_up(self) -> None:
-        """Read what was appended since the last call. The status comes first: `finished` then has all its events."""
-        self.status = self.folder.status()
+    def catch_up(self) -> bool:
+        """Read what was appended since the last call; whether the status changed.
+
+        The status is read first: a run that is found finished then has all its events.
+        """
+        before, self.status = self.status, self.folder.status()
         self.position = queue.position(self.folder.id)
         events, end = self.folder.read_events(self.offset)
         if end < self.offset:  # reset: what was folded is gone
@@ -52,6 +57,7 @@ class Shown:
         for method in METHODS:
             if method in self.view.scores and method not in self.predictions:
                 self.predictions[method] = self.folder.predictions(method)
+        return before != self.status
 
 
 class Follower:
@@ -62,6 +68,8 @@ class Follower:
         self._lock = threading.Lock()
         self._runs: OrderedDict[str, Shown] = OrderedDict()
         self._scores: dict[str, tuple[float, Status, float | None]] = {}
+        self._list: list[Listed] = []
+        self._list_read = float("-inf")
 
     def get(self, run: str) -> Shown:
         """The run as it is now. Raises UserError for one that is not there (any more) or cannot be read."""
@@ -73,11 +81,18 @@ class Follower:
                 while len(self._runs) > KEPT:
                     self._runs.popitem(last=False)
             self._runs.move_to_end(run)
-            shown.catch_up()
+            if shown.catch_up():
+                self._list_read = float("-inf")
             return shown
 
     def listed(self) -> list[Listed]:
-        """All runs, the last changed first. A result is read once, and again only after its folder has changed."""
+        """All runs, the last changed first. Pages that ask within a second share one reading of the folders."""
+        with self._lock:
+            if time.monotonic() - self._list_read > LIST_AGE:
+                self._list, self._list_read = self._read_list(), time.monotonic()
+            return self._list
+
+    def _read_list(self) -> list[Listed]:
         found = []
         for folder in self._store.runs():
             changed = folder.changed()

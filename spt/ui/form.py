@@ -55,7 +55,7 @@ def _input(name: str) -> Any:
         models = [(preset.title, preset.name) for preset in PRESETS.values()]
         return gr.Dropdown(models, allow_custom_value=True, info="Or type a hub id or a local folder", **common)
     if name == "benchmark":
-        kinds = [(f"{b.title} ({'closed' if b.closed else 'open'})", b.name) for b in BENCHMARKS.values()]
+        kinds = [(benchmark.title, benchmark.name) for benchmark in BENCHMARKS.values()]
         return gr.Dropdown(kinds, **common)
     if name == "precision":
         return gr.Dropdown([(PRECISIONS[p], p) for p in get_args(Precision)], info=info, **common)
@@ -103,7 +103,9 @@ def to_spec(values: tuple[Any, ...]) -> RunSpec:
         if isinstance(value, str):
             settings[name] = value.strip()
         if value is None and name != "revision":
-            raise UserError(f"{LABELS.get(name, name.capitalize())} is empty: fill it in, {allowed(name) or 'or pick one'}.")
+            raise UserError(
+                f"{LABELS.get(name, name.capitalize())} is empty: fill it in, {allowed(name) or 'or pick one'}."
+            )
     settings["revision"] = settings["revision"] or None
     return RunSpec.parse(**settings)
 

@@ -47,7 +47,7 @@ def sentence(status: Status, view: RunView, position: int | None) -> str:
     """The one large line: what is happening, or what came out."""
     found = headline(view.scores) if view.scores else ""
     if status == "queued":
-        return f"Waiting for its turn: {count(position, 'run')} before it." if position else "Waiting for its turn: next."
+        return f"Waiting for the device: {count(position, 'run')} before this one." if position else "Starting …"
     if status == "failed":
         return view.message or "The run failed without saying why; the server's log has more."
     if status == "running":
@@ -111,7 +111,7 @@ def run_html(run: str, status: Status, view: RunView, position: int | None) -> s
 def broken_html(message: str) -> str:
     """For an address whose run is not here or cannot be read. The address stays: it may be right another time."""
     return (
-        f'<div data-title="spt"><p class="headline failed" role="alert">{esc(message)}</p>'
+        f'<div><p class="headline failed" role="alert">{esc(message)}</p>'
         '<p class="sub">Pick an earlier run from the list, or start a new one.</p></div>'
     )
 
@@ -128,7 +128,7 @@ def welcome_html() -> str:
         for colour, title, text, in_format, verb, score in answers
     )
     return (
-        f'<div class="welcome" data-run="" data-title="spt"><h1>{esc(IDEA)}</h1><ol>'
+        f'<div class="welcome"><h1>{esc(IDEA)}</h1><ol>'
         "<li><span>A benchmark counts an answer only if it is right <b>and</b> written the way it wants. "
         "Models fail at the second and look as if they failed at the first.</span></li>"
         "<li><span>spt tunes <b>ten vectors</b> in front of the question, for 80 steps, with the model frozen: "

@@ -19,12 +19,23 @@ BUTTONS: dict[str, tuple[Status, ...]] = {
     "again": ("finished",),
 }
 
+START: dict[Status, str] = {
+    "new": "Start",
+    "queued": "Show this run",
+    "running": "Show this run",
+    "stopped": "Resume",
+    "interrupted": "Resume",
+    "failed": "Try again",
+    "finished": "Show the result",
+}
+
 
 @dataclass
 class Session:
     """What one open page looks at, and what it has been sent."""
 
     run: str = ""
+    form: str = ""  # the run that the form's settings would start
     question: str = ""  # followed in the timeline; empty = the most telling one
     filter: str = "all"
     page: int = 1
@@ -64,7 +75,10 @@ class Page:
 
     def wanted(self, session: Session) -> dict[str, dict[str, Any]]:
         """Properties of every part that is shown; a part that is not named is hidden."""
-        runs = {"runs": {"value": live.runs_html(self.follower.listed(), session.run)}}
+        runs: dict[str, dict[str, Any]] = {
+            "runs": {"value": live.runs_html(self.follower.listed(), session.run)},
+            "start": {"value": START[self._status(session.form)]},
+        }
         if not session.run:
             return runs | {"run": {"value": live.welcome_html()}, "timer": {"active": False}}
         try:
@@ -73,6 +87,13 @@ class Page:
             html = live.broken_html(str(error))
             return runs | {"run": {"value": html}, "timer": {"active": False}}
         return runs | self._of_run(session, shown)
+
+    def _status(self, run: str) -> Status:
+        """How the run stands that the form would start; `new` if it never was."""
+        try:
+            return self.store.get(run).status()
+        except UserError:
+            return "new"
 
     def _of_run(self, session: Session, shown: Shown) -> dict[str, dict[str, Any]]:
         view, status, spec = shown.view, shown.status, shown.folder.spec
@@ -93,9 +114,7 @@ class Page:
         if losses or probes:
             parts["charts"] = {}
         parts["loss"] = {"value": charts.loss_figure(session.run, losses, spec.steps)}
-        parts["probe"] = {
-            "value": charts.probe_figure(session.run, probes, view.scores, spec.steps, spec.shots)
-        }
+        parts["probe"] = {"value": charts.probe_figure(session.run, probes, view.scores, spec.steps, spec.shots)}
         if view.data and probes:
             questions = {q.id: q for q in view.data.probed}
             chosen = session.question or answers.interesting(probes, view.data.probed) or ""

@@ -6,6 +6,7 @@ import gradio as gr
 
 from spt.store import Store
 from spt.ui import app, theme
+from spt.worker import WorkerProcess
 
 
 def serve(host: str, port: int) -> None:

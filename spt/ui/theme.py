@@ -40,8 +40,12 @@ def css() -> str:
 def theme() -> gr.themes.Base:
     """Gradio's plainest theme with the page's own palette: ink on paper, hairlines, no shadows."""
     base = gr.themes.Base(
-        primary_hue=gr.themes.colors.zinc, secondary_hue=gr.themes.colors.zinc, neutral_hue=gr.themes.colors.zinc,
-        font=list(SANS), font_mono=list(MONO), radius_size=gr.themes.sizes.radius_md,
+        primary_hue=gr.themes.colors.zinc,
+        secondary_hue=gr.themes.colors.zinc,
+        neutral_hue=gr.themes.colors.zinc,
+        font=list(SANS),
+        font_mono=list(MONO),
+        radius_size=gr.themes.sizes.radius_md,
     )
     both = {
         "body_background_fill": "var(--paper)",
@@ -83,9 +87,22 @@ def theme() -> gr.themes.Base:
     return base.set(
         **both,
         **{f"{name}_dark": value for name, value in both.items()},
-        input_border_width="1px", input_border_width_dark="1px", block_border_width="0px", block_border_width_dark="0px", block_shadow="none", block_shadow_dark="none",
-        input_shadow="none", input_shadow_dark="none", input_shadow_focus="none", input_shadow_focus_dark="none",
-        button_primary_shadow="none", button_secondary_shadow="none", button_border_width="1px",
-        block_label_background_fill="transparent", block_label_background_fill_dark="transparent",
-        block_title_text_weight="600", block_padding="0px", form_gap_width="0px",
+        input_border_width="1px",
+        input_border_width_dark="1px",
+        block_border_width="0px",
+        block_border_width_dark="0px",
+        block_shadow="none",
+        block_shadow_dark="none",
+        input_shadow="none",
+        input_shadow_dark="none",
+        input_shadow_focus="none",
+        input_shadow_focus_dark="none",
+        button_primary_shadow="none",
+        button_secondary_shadow="none",
+        button_border_width="1px",
+        block_label_background_fill="transparent",
+        block_label_background_fill_dark="transparent",
+        block_title_text_weight="600",
+        block_padding="0px",
+        form_gap_width="0px",
     )
