@@ -184,4 +184,5 @@ def timeline(question: Question | None, probes: Sequence[Probe]) -> str:
         )
         before = answer
     body = f'<ol class="timeline">{"".join(rows)}</ol>' if rows else '<p class="note">No probe yet.</p>'
-    return _question(question.question, question.options, question.target, question.topic) + body
+    head = _question(question.question, question.options, question.target, question.topic)
+    return f'<div class="card watch">{head}{body}</div>'

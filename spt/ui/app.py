@@ -36,11 +36,6 @@ LIGHT: dict[str, Any] = {
     "trigger_mode": "always_last",
     "api_visibility": "private",
 }
-LEGEND = (
-    '<h3>{title}</h3><p class="note">{note}</p><div class="legend"><span class="zero"><i></i>Zero-shot</span>'
-    '<span class="few"><i></i>Few-shot</span><span class="soft"><i></i>Soft prompt</span>'
-    '<span class="ci"><i></i>95 % interval</span></div>'
-)
 
 
 def build(store: Store) -> gr.Blocks:
@@ -73,9 +68,8 @@ def _run_column(parts: dict[str, Any]) -> None:
         parts["scores"] = gr.HTML(visible=False)
         parts["facts"] = gr.HTML()
         with gr.Column(visible=False, elem_id="charts") as parts["charts"]:
-            note = "Soft prompt: a few test items, scored again and again while it is tuned. Zero- and few-shot: all test items."
             with gr.Column(elem_classes="card"):
-                gr.HTML(LEGEND.format(title="Format, knowledge and score, step by step", note=note))
+                parts["legend"] = gr.HTML()
                 parts["probe"] = gr.HTML({}, html_template=CHART, js_on_load=CHART_JS, elem_id="probe-chart")
             with gr.Column(elem_classes="card"):
                 gr.HTML("<h3>Training loss</h3>")
@@ -86,7 +80,7 @@ def _run_column(parts: dict[str, Any]) -> None:
             parts["question"] = gr.Dropdown(
                 [], label="Question", show_label=False, elem_id="question-pick", interactive=True, container=False
             )
-            parts["timeline"] = gr.HTML(elem_classes="card watch")
+            parts["timeline"] = gr.HTML()
         with gr.Column(visible=False, elem_id="compare") as parts["compare"]:
             gr.HTML('<div class="section"><h3>Answers side by side</h3></div>')
             parts["filter"] = gr.Radio(

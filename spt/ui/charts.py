@@ -29,7 +29,7 @@ def thin(values: Sequence[StepLoss], most: int = MAX_POINTS) -> list[StepLoss]:
     return kept if kept[-1] is values[-1] else [*kept, values[-1]]
 
 
-def smooth(values: Sequence[float], weight: float = 0.8) -> list[float]:
+def smooth(values: Sequence[float], weight: float = 0.6) -> list[float]:
     """Exponential moving average without start-up bias (Adam's correction)."""
     total, norm, out = 0.0, 0.0, []
     for value in values:
@@ -39,8 +39,10 @@ def smooth(values: Sequence[float], weight: float = 0.8) -> list[float]:
     return out
 
 
-def _axis(**more: Any) -> dict[str, Any]:
-    return {"zeroline": False, "gridcolor": "--line", "linecolor": "--line", "fixedrange": False, **more}
+def _axis(title: str = "", **more: Any) -> Figure:
+    axis: Figure = {"zeroline": False, "gridcolor": "--line", "linecolor": "--line-strong", **more}
+    axis["title"] = {"text": title, "standoff": 8, "font": {"size": 13, "color": "--soft-ink"}}
+    return axis
 
 
 def _layout(run: str, **more: Any) -> dict[str, Any]:
@@ -86,8 +88,8 @@ def loss_figure(run: str, losses: Sequence[StepLoss], steps: int) -> Figure:
         run,
         height=230,
         margin={"l": 56, "r": 12, "t": 8, "b": 44},
-        xaxis=_axis(title={"text": "Tuning step"}, range=[0, max(steps, 1)], showgrid=False),
-        yaxis=_axis(title={"text": "Loss (nats a token)"}, rangemode="tozero"),
+        xaxis=_axis("Tuning step", range=[0, max(steps, 1)], showgrid=False),
+        yaxis=_axis("Loss (nats a token)", rangemode="tozero"),
     )
     return {"data": data, "layout": layout, "label": f"Training loss over {len(losses)} of {steps} steps"}
 
@@ -122,14 +124,10 @@ def probe_figure(
     width = (1 - 2 * GAP) / 3
     for index, (metric, title) in enumerate(METRICS.items()):
         axis = str(index + 1) if index else ""
-        left, top = index * (width + GAP), 1 - index * (1 + 0.16) / 3.32
-        across, up = [left, min(1.0, left + width)], [max(0.0, top - 0.30), top]
+        left, top = index * (width + GAP), 1 - 0.37 * index
+        across, up = [left, min(1.0, left + width)], [top - 0.26, top]
         layout[f"xaxis{axis}"] = _axis(
-            domain=across,
-            anchor=f"y{axis}",
-            range=[-0.02 * steps, steps * 1.02],
-            showgrid=False,
-            title={"text": "Tuning step", "standoff": 8},
+            "Tuning step", domain=across, anchor=f"y{axis}", range=[-0.02 * steps, steps * 1.02], showgrid=False
         )
         layout[f"yaxis{axis}"] = _axis(
             domain=[0, 1], anchor=f"x{axis}", range=[-0.03, 1.05], tickformat=".0%", tickvals=[0, 0.25, 0.5, 0.75, 1]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spt.events import PHASES, Phase
+from spt.events import PHASES, DataLoaded, Phase
 from spt.presets import PRESETS
+from spt.spec import Method, RunSpec
 from spt.store import Status
 from spt.ui.follow import Listed
 from spt.ui.scores import headline
@@ -108,6 +109,19 @@ def run_html(run: str, status: Status, view: RunView, position: int | None) -> s
     )
 
 
+def legend_html(spec: RunSpec, data: DataLoaded | None) -> str:
+    """Title and key of the three panels; says how many items stand behind the lines."""
+    probed = count(len(data.probed), "test item") if data else "a few test items"
+    every = f"all {count(data.items, 'test item')}" if data else "all test items"
+    lines: tuple[tuple[str, Method], ...] = (("zero", "zero_shot"), ("few", "few_shot"), ("soft", "soft_prompt"))
+    keys = "".join(f'<span class="{c}"><i></i>{esc(method_title(m, spec.shots))}</span>' for c, m in lines)
+    return (
+        f'<h3>Format, knowledge and score, step by step</h3><p class="note">Soft prompt: {probed}, scored again every '
+        f"{count(spec.probe_every, 'step')}. Baselines: {every}.</p>"
+        f'<div class="legend">{keys}<span class="ci"><i></i>95 % interval</span></div>'
+    )
+
+
 def broken_html(message: str) -> str:
     """For an address whose run is not here or cannot be read. The address stays: it may be right another time."""
     return (
@@ -173,5 +187,5 @@ def runs_html(runs: Sequence[Listed], shown: str, first: int = 6) -> str:
 
     rest = "".join(map(line, runs[first:]))
     more = f"<details><summary>{count(len(runs) - first, 'more run')}</summary>{rest}</details>" if rest else ""
-    head = '<h3>Runs <span class="note">· exact match with the soft prompt</span></h3>'
+    head = '<h3>Runs <span class="note" title="with the soft prompt">exact match</span></h3>'
     return f'<nav class="runs" aria-label="Runs">{head}{"".join(map(line, runs[:first]))}{more}</nav>'

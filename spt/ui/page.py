@@ -113,6 +113,7 @@ class Page:
             parts["letters"] = {"value": scores.letters(shown.predictions, spec.shots)}
         if losses or probes:
             parts["charts"] = {}
+        parts["legend"] = {"value": live.legend_html(spec, view.data)}
         parts["loss"] = {"value": charts.loss_figure(session.run, losses, spec.steps)}
         parts["probe"] = {"value": charts.probe_figure(session.run, probes, view.scores, spec.steps, spec.shots)}
         if view.data and probes:
