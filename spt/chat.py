@@ -11,8 +11,8 @@ from spt.presets import Kind
 
 # Ends of turn and of text of the families met so far. A model may write any of its own, named as its eos or not.
 END_TOKENS = (
-    "<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<turn|>", "<eos>", "</s>",
-    "<|end|>", "<|return|>", "<|end_of_turn|>", "<｜end▁of▁sentence｜>",
+    "<|im_end|>", "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>", "<end_of_turn>", "<turn|>", "<eos>",
+    "</s>", "<|end|>", "<|return|>", "<|end_of_turn|>", "<｜end▁of▁sentence｜>",
 )
 BASE_NAME = re.compile(r"(^|[-_.])(base|pt|pretrained)([-_.]|$)", re.IGNORECASE)
 
@@ -25,10 +25,12 @@ def declared_end_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationC
 
 
 def end_ids(tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig | None) -> tuple[int, ...]:
-    """Every id that ends an answer: the declared ones, the chat template's end of turn, and well-known ones the tokenizer has."""
-    known = [i for token, i in tokenizer.get_added_vocab().items() if token in END_TOKENS]
+    """Every id that ends an answer: the declared ones, the template's end of turn, and well-known special tokens."""
+    # Special ones only: to Gemma "</s>" is just the HTML tag of struck out text.
+    known = [i for i, token in tokenizer.added_tokens_decoder.items() if token.special and token.content in END_TOKENS]
     turn = turn_end_id(tokenizer)
-    return tuple(dict.fromkeys([*declared_end_ids(tokenizer, generation), *([] if turn is None else [turn]), *sorted(known)]))
+    found = [*declared_end_ids(tokenizer, generation), *([] if turn is None else [turn]), *sorted(known)]
+    return tuple(dict.fromkeys(found))
 
 
 def turn_end_id(tokenizer: PreTrainedTokenizerBase) -> int | None:
@@ -53,9 +55,9 @@ def is_post_trained(
     1. A preset's kind is known.
     2. No chat template: base.
     3. The name says base (`-base`, `-pt`): base.
-    4. Many base models ship their family's template all the same (Qwen). They stop at the end of a *text*, a post-trained model
-       at the end of a *turn*: so it is post-trained if the token its template writes behind an answer is one that the
-       model's own files declare as its end.
+    4. Many base models ship their family's template all the same (Qwen). They stop at the end of a *text*, a
+       post-trained model at the end of a *turn*: so it is post-trained if the token its template writes behind an
+       answer is one that the model's own files declare as its end.
     """
     if kind is not None:
         return kind == "post-trained"

@@ -1,4 +1,7 @@
-"""Files of a model on the hub, as a local folder. HF_TOKEN, HF_HOME and HF_HUB_OFFLINE act as huggingface_hub documents them."""
+"""Files of a model on the hub, as a local folder.
+
+HF_TOKEN, HF_HOME and HF_HUB_OFFLINE act as huggingface_hub documents them.
+"""
 
 from __future__ import annotations
 
@@ -46,24 +49,22 @@ def fetch(
         weights = {file: size for file, size in files.items() if file.endswith(".safetensors") and "/" not in file}
         if "config.json" not in files or not weights:
             lacks = "safetensors weights" if "config.json" in files else "config.json"
-            raise UserError(f"{name} has no {lacks} on the hub: spt loads safetensors for transformers, or a local GGUF file.")
+            raise UserError(f"{name} has no {lacks} on the hub: spt loads safetensors, or a GGUF file.")
         check(Path(hf_hub_download(name, "config.json", revision=commit)).parent)
         _check_disk(name, sum(weights.values()))
         report(f"Downloading {name} ({sum(weights.values()) / 1e6:.0f} MB, unless cached)")
         return Path(snapshot_download(name, revision=commit, allow_patterns=PATTERNS, ignore_patterns=IGNORED)), commit
     except GatedRepoError:
-        raise UserError(
-            f"{name} is gated: accept its licence on its hub page, then set HF_TOKEN to a token of that account."
-        ) from None
+        raise UserError(f"{name} is gated: accept its licence on its hub page, then set HF_TOKEN.") from None
     except RevisionNotFoundError:
-        raise UserError(f"{name} has no revision {revision!r} on the hub: give a branch, tag or commit it has.") from None
+        raise UserError(f"{name} has no revision {revision!r} on the hub: give a branch, tag or commit of it.") from None
     except (RepositoryNotFoundError, HFValidationError):
+        presets = ", ".join(preset for preset in PRESETS if "/" not in preset)
         raise UserError(
-            f"There is no model {name!r}: it is no preset ({', '.join(p for p in PRESETS if '/' not in p)}), no local path, and no "
-            "hub id (a private one needs HF_TOKEN)."
+            f"There is no model {name!r}: no preset ({presets}), no local path, no hub id (private: HF_TOKEN=)."
         ) from None
     except LocalEntryNotFoundError:
-        raise UserError(f"The download of {where} was cut off: check the network and start again, it goes on where it stopped.") from None
+        raise UserError(f"The download of {where} was cut off: check the network and start again.") from None
     except HfHubHTTPError as error:
         raise UserError(f"The hub refused {where}: {str(error).strip().splitlines()[0]}") from error
     except httpx2.HTTPError as error:
@@ -76,21 +77,25 @@ def fetch(
 
 def _from_cache(name: str, revision: str | None, offline: bool) -> tuple[Path, str]:
     try:
-        folder = Path(snapshot_download(
-            name, revision=revision, allow_patterns=PATTERNS, ignore_patterns=IGNORED, local_files_only=True
-        ))
+        folder = Path(
+            snapshot_download(
+                name, revision=revision, allow_patterns=PATTERNS, ignore_patterns=IGNORED, local_files_only=True
+            )
+        )
     except LocalEntryNotFoundError:
         why = "HF_HUB_OFFLINE is set" if offline else "the hub cannot be reached"
+        what = name if "/" in name else f"{name!r} is no preset, it"
         raise UserError(
-            f"{name} is not in the cache and {why}: connect, or use --model bundled or a local folder of safetensors."
+            f"{what} is not in the cache and {why}: connect, or use --model bundled or a local folder of safetensors."
         ) from None
     return folder, folder.name  # the cache names a snapshot's folder by its commit
 
 
 def _check_disk(name: str, size: int) -> None:
-    """Raises UserError if a download of `size` bytes would fill the disk of the hub's cache. A file in the cache counts again."""
+    """Raises UserError if a download of `size` bytes would fill the disk of the hub's cache."""
     cache = Path(constants.HF_HUB_CACHE)
     existing = next(folder for folder in [cache, *cache.parents] if folder.exists())
     free = shutil.disk_usage(existing).free
     if size > free:
-        raise UserError(f"{name} needs {size / 1e9:.1f} GB of disk and {free / 1e9:.1f} GB are free in {cache}: set HF_HOME to another disk.")
+        sizes = f"{size / 1e9:.1f} GB of disk and {free / 1e9:.1f} GB are free"
+        raise UserError(f"{name} needs {sizes} in {cache}: make room or set HF_HOME to another disk.")

@@ -1,8 +1,9 @@
-"""What can be known of a model before its weights are read: whether it can be loaded at all, and how much memory it takes."""
+"""What can be known of a model before its weights are read: whether it can be loaded, and how much memory it takes."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 import psutil
@@ -21,7 +22,7 @@ NF4_BYTES = 0.5 + 4 / 64
 
 
 def read_config(folder: Path, name: str) -> PreTrainedConfig:
-    """The config of a causal language model. Raises UserError for anything else, and for models that need their own code."""
+    """The config of a causal language model. Raises UserError for anything else, and for models that need own code."""
     file = folder / "config.json"
     try:
         raw = json.loads(file.read_text())
@@ -44,7 +45,8 @@ def read_config(folder: Path, name: str) -> PreTrainedConfig:
     try:
         return AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except Exception as error:  # validation of a config raises errors of many kinds
-        raise UserError(f"The config.json of {name} is not valid: {str(error).strip().splitlines()[-1].strip()}") from error
+        reason = str(error).strip().splitlines()[-1].strip()
+        raise UserError(f"The config.json of {name} is not valid: {reason}") from error
 
 
 def require_safetensors(folder: Path, name: str) -> None:
@@ -62,11 +64,19 @@ def require_safetensors(folder: Path, name: str) -> None:
         raise UserError(f"The weight index of {name} is damaged: {index}.") from None
     missing = sorted(shard for shard in shards if not (folder / shard).exists())
     if missing:
-        raise UserError(f"{name} is not complete: {missing[0]} is missing ({len(missing)} of {len(shards)} weight files).")
+        raise UserError(f"{name} is not complete: {len(missing)} of its weight files are missing ({missing[0]}).")
+
+
+def require_all_weights(missing: Collection[str], name: str) -> None:
+    """Raises UserError if the files lack weights of the model: they would be left random, without a word."""
+    if missing:
+        first, *others = sorted(missing)
+        more = f" and {len(others)} more" if others else ""
+        raise UserError(f"{name} is not a whole causal language model: its files have no {first}{more}.")
 
 
 def estimate_memory(config: PreTrainedConfig, precision: str, cuda: bool = False) -> int:
-    """Bytes that a model's weights take, from its config alone: the model is built without storage (torch's meta device)."""
+    """Bytes that a model's weights take, from its config alone: it is built on torch's meta device, without data."""
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     wide = 2 if precision == "bf16" or (precision == "4bit" and cuda) else 4
@@ -103,6 +113,5 @@ def check_memory(config: PreTrainedConfig, precision: str, target: torch.device,
     free = available_memory(target)
     if needed > free:
         smaller = "a smaller model" if precision == "4bit" else "--precision 4bit or a smaller model"
-        raise UserError(
-            f"{name} needs about {needed / 1e9:.1f} GB in {precision} and {free / 1e9:.1f} GB are free on {target}: try {smaller}."
-        )
+        sizes = f"{needed / 1e9:.1f} GB in {precision} and {free / 1e9:.1f} GB are free on {target}"
+        raise UserError(f"{name} needs about {sizes}: try {smaller}.")

@@ -3,9 +3,9 @@
     loaded = load("bundled")                          # SmolLM2-135M-Instruct, float32 on a CPU
     loaded = load("Qwen/Qwen3-0.6B-Base", revision="main", precision="4bit")
 
-Weights are safetensors or GGUF, never pickles, and code from a model's repository is never run. Whatever the source, files come
-first into a local folder (`spt.hub`, `spt.bundled`), and one path loads from there. Everything that can be wrong with a model
-is told before its weights are read where possible, and as one sentence (UserError) always.
+Weights are safetensors or GGUF, never pickles, and code from a model's repository is never run. Whatever the source,
+files come first into a local folder (`spt.hub`, `spt.bundled`), and one path loads from there. Everything that can be
+wrong with a model is told before its weights are read where possible, and as one sentence (UserError) always.
 """
 
 from __future__ import annotations
@@ -13,15 +13,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
-from transformers import AutoModelForCausalLM, AutoTokenizer, BitsAndBytesConfig, PreTrainedModel, PreTrainedTokenizerBase
+from torch import nn
+from transformers import (
+    AutoModelForCausalLM,
+    AutoTokenizer,
+    BitsAndBytesConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
 
 from spt import bundled, hub
 from spt.chat import end_ids, is_post_trained
 from spt.gguf_models import load_gguf
-from spt.model_checks import check_memory, read_config, require_safetensors
+from spt.model_checks import check_memory, read_config, require_all_weights, require_safetensors
 from spt.presets import PRESETS
 from spt.quiet import quiet
 from spt.spec import Precision, UserError
@@ -72,8 +80,9 @@ def load(
     name: preset (`spt.presets`), hub id, folder with config.json, tokenizer and safetensors, or a GGUF file.
     report: is told what happens when it takes time, one line a call.
 
-    Raises UserError: unknown id or revision, no network, not in the cache while offline, gated without token, terms not
-    accepted, no safetensors, needs remote code, not a causal language model, weights missing or damaged, too little memory or disk.
+    Raises UserError: unknown id or revision, no network, not in the cache while offline, gated without token, terms
+    not accepted, no safetensors, needs remote code, not a causal language model, weights missing or damaged, too little
+    memory or disk.
     """
     target = device()
     exact = resolve_precision(precision, target)
@@ -110,7 +119,8 @@ def _load_path(path: Path, precision: str, target: torch.device) -> LoadedModel:
     if precision == "4bit":
         raise UserError(f"{files[0]} is dequantised when it is loaded: choose auto, fp32 or bf16 instead of 4bit.")
     model, tokenizer = load_gguf(files[0])
-    return _finish(model.to(target, compute_dtype(precision, target)), tokenizer, str(path), None, precision, target)
+    moved = nn.Module.to(model, target, compute_dtype(precision, target))
+    return _finish(moved, tokenizer, str(path), None, precision, target)
 
 
 def _load_folder(folder: Path, name: str, revision: str | None, precision: str, target: torch.device) -> LoadedModel:
@@ -128,32 +138,38 @@ def _load_folder(folder: Path, name: str, revision: str | None, precision: str, 
         quantisation = BitsAndBytesConfig(
             load_in_4bit=True, bnb_4bit_quant_type="nf4", bnb_4bit_compute_dtype=dtype, bnb_4bit_use_double_quant=False
         )
+    if not any(any(folder.glob(pattern)) for pattern in ("tokenizer*", "vocab*", "*.model", "tekken.json")):
+        raise UserError(f"{name} has no tokenizer: its folder lacks tokenizer.json.")
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
     except (OSError, ValueError, ImportError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"The tokenizer of {name} cannot be loaded: {_first_line(error)}") from error
     try:
-        model, info = AutoModelForCausalLM.from_pretrained(
+        read: Any = AutoModelForCausalLM.from_pretrained(
             folder, config=config, dtype=dtype, quantization_config=quantisation, device_map={"": target},
             use_safetensors=True, trust_remote_code=False, local_files_only=True, output_loading_info=True,
         )
     except torch.OutOfMemoryError:
-        raise UserError(f"{name} does not fit into the memory of {target}: try --precision 4bit or a smaller model.") from None
+        raise UserError(f"{name} does not fit into the memory of {target}: try --precision 4bit.") from None
     except (SafetensorError, OSError) as error:
         raise UserError(f"The weights of {name} cannot be read, a file may be damaged: {_first_line(error)}") from error
     except (ImportError, RuntimeError, ValueError) as error:
-        if stored_as or quantisation:  # kernels that this machine lacks
-            raise UserError(f"{name} cannot be loaded in {precision} on {target}: {_first_line(error)}") from error
-        raise UserError(f"The weights of {name} do not fit its config.json: {_first_line(error)}") from error
-    if info["missing_keys"]:
-        # They would be left random, without a word.
-        missing = sorted(info["missing_keys"])
-        raise UserError(f"{name} has no weights for {missing[0]} and {len(missing) - 1} others: it is not a whole causal language model.")
+        if "ignore_mismatched_sizes" in str(error):
+            raise UserError(f"The weights of {name} do not fit its config.json: they have other shapes.") from None
+        # Above all kernels and packages for quantised weights that this machine lacks.
+        raise UserError(f"{name} cannot be loaded in {precision} on {target}: {_first_line(error)}") from error
+    model, info = read
+    require_all_weights(info["missing_keys"], name)
     return _finish(model, tokenizer, name, revision, precision, target)
 
 
 def _finish(
-    model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, name: str, revision: str | None, precision: str, target: torch.device
+    model: Any,  # PreTrainedModel, whose types do not tell of the embedding what is asked here
+    tokenizer: PreTrainedTokenizerBase,
+    name: str,
+    revision: str | None,
+    precision: str,
+    target: torch.device,
 ) -> LoadedModel:
     model.eval().requires_grad_(False)
     rows = model.get_input_embeddings().weight.shape[0]

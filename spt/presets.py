@@ -1,7 +1,8 @@
 """Models with a name in spt: what the page and the command line offer. Imports no torch.
 
-`bundled` and `gemma-3-270m` come as Python packages and need no model hub (`spt.bundled`); the others are hub ids, offered
-because they are small enough to try on a laptop. Any other hub id or local folder works as well (`spt.models.load`).
+`bundled` and `gemma-3-270m` come as Python packages and need no model hub (`spt.bundled`); the others are hub ids,
+offered because they are small enough to try on a laptop. Any other hub id or local folder works as well
+(`spt.models.load`).
 """
 
 from __future__ import annotations
@@ -40,21 +41,25 @@ GEMMA_TERMS = (
     "These weights (google/gemma-3-270m, base, GGUF Q4_K_M) were packed by a third party, not by Google."
 )
 
+SMOL, QWEN, OLMO = "HuggingFaceTB/SmolLM2", "Qwen/Qwen", "allenai/OLMo-2-0425-1B"
+APACHE, LLAMA = "Apache-2.0", "Llama 3.2 Community License"
+BASE: Kind = "base"
+POST: Kind = "post-trained"
+
 _ALL = (
-    Preset("bundled", "SmolLM2 135M Instruct (bundled)", "post-trained", 134_515_008, "Apache-2.0", "package"),
-    Preset("gemma-3-270m", "Gemma 3 270M base", "base", 268_098_176, "Gemma Terms of Use", "package", terms=GEMMA_TERMS),
-    Preset("HuggingFaceTB/SmolLM2-135M", "SmolLM2 135M", "base", 134_515_008, "Apache-2.0", "hub"),
-    Preset("HuggingFaceTB/SmolLM2-360M", "SmolLM2 360M", "base", 361_821_120, "Apache-2.0", "hub"),
-    Preset("HuggingFaceTB/SmolLM2-360M-Instruct", "SmolLM2 360M Instruct", "post-trained", 361_821_120, "Apache-2.0", "hub"),
-    Preset("Qwen/Qwen2.5-0.5B", "Qwen2.5 0.5B", "base", 494_032_768, "Apache-2.0", "hub"),
-    Preset("Qwen/Qwen2.5-0.5B-Instruct", "Qwen2.5 0.5B Instruct", "post-trained", 494_032_768, "Apache-2.0", "hub"),
-    Preset("Qwen/Qwen3-0.6B-Base", "Qwen3 0.6B", "base", 596_049_920, "Apache-2.0", "hub"),
-    Preset("Qwen/Qwen3-0.6B", "Qwen3 0.6B (post-trained)", "post-trained", 596_049_920, "Apache-2.0", "hub"),
-    Preset("allenai/OLMo-2-0425-1B", "OLMo 2 1B", "base", 1_484_916_736, "Apache-2.0", "hub"),
-    Preset("allenai/OLMo-2-0425-1B-Instruct", "OLMo 2 1B Instruct", "post-trained", 1_484_916_736, "Apache-2.0", "hub"),
-    Preset("meta-llama/Llama-3.2-1B", "Llama 3.2 1B", "base", 1_235_814_400, "Llama 3.2 Community", "hub", gated=True),
-    Preset("meta-llama/Llama-3.2-1B-Instruct", "Llama 3.2 1B Instruct", "post-trained", 1_235_814_400, "Llama 3.2 Community",
-           "hub", gated=True),
+    Preset("bundled", "SmolLM2 135M Instruct (bundled)", POST, 134_515_008, APACHE, "package"),
+    Preset("gemma-3-270m", "Gemma 3 270M", BASE, 268_098_176, "Gemma Terms of Use", "package", terms=GEMMA_TERMS),
+    Preset(f"{SMOL}-135M", "SmolLM2 135M", BASE, 134_515_008, APACHE, "hub"),
+    Preset(f"{SMOL}-360M", "SmolLM2 360M", BASE, 361_821_120, APACHE, "hub"),
+    Preset(f"{SMOL}-360M-Instruct", "SmolLM2 360M Instruct", POST, 361_821_120, APACHE, "hub"),
+    Preset(f"{QWEN}2.5-0.5B", "Qwen2.5 0.5B", BASE, 494_032_768, APACHE, "hub"),
+    Preset(f"{QWEN}2.5-0.5B-Instruct", "Qwen2.5 0.5B Instruct", POST, 494_032_768, APACHE, "hub"),
+    Preset(f"{QWEN}3-0.6B-Base", "Qwen3 0.6B Base", BASE, 596_049_920, APACHE, "hub"),
+    Preset(f"{QWEN}3-0.6B", "Qwen3 0.6B", POST, 596_049_920, APACHE, "hub"),
+    Preset(OLMO, "OLMo 2 1B", BASE, 1_484_916_736, APACHE, "hub"),
+    Preset(f"{OLMO}-Instruct", "OLMo 2 1B Instruct", POST, 1_484_916_736, APACHE, "hub"),
+    Preset("meta-llama/Llama-3.2-1B", "Llama 3.2 1B", BASE, 1_235_814_400, LLAMA, "hub", gated=True),
+    Preset("meta-llama/Llama-3.2-1B-Instruct", "Llama 3.2 1B Instruct", POST, 1_235_814_400, LLAMA, "hub", gated=True),
 )
 PRESETS: dict[str, Preset] = {preset.name: preset for preset in _ALL}
 
@@ -84,6 +89,6 @@ def require_terms(name: str) -> None:
     if not terms_accepted(name):
         preset = PRESETS[name]
         raise UserError(
-            f"{preset.title} comes under the {preset.licence} (https://ai.google.dev/gemma/terms): read them, then accept with "
-            f"--accept-terms on the command line or the tick box on the page; it is noted in {preset.terms_file}."
+            f"{preset.title} comes under the {preset.licence} (https://ai.google.dev/gemma/terms): read them, then "
+            f"accept with --accept-terms on the command line or on the page; it is noted in {preset.terms_file}."
         )
