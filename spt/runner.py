@@ -62,7 +62,8 @@ def execute(
             _note_failure(keep, RunFailed(message=str(error)))
             raise
         except Exception as error:
-            message = f"Internal error, a fault of spt: {type(error).__name__}: {str(error).splitlines()[:1]}."
+            first_line = (str(error).splitlines() or [""])[0].rstrip(".")
+            message = f"Internal error, a fault of spt: {type(error).__name__}: {first_line}."
             _note_failure(keep, RunFailed(message=message, detail=traceback.format_exc()))
             raise
 

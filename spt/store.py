@@ -276,7 +276,7 @@ class Store:
     def get(self, run_id: str) -> RunFolder:
         """The folder of a run id. Raises UserError for one that is not there or that this version cannot read."""
         path = self.root / run_id
-        if not re.fullmatch(r"[\w-]+", run_id) or not (path / "spec.json").is_file():
+        if not re.fullmatch(r"[\w-]{1,100}", run_id) or not (path / "spec.json").is_file():
             raise UserError(f"There is no run {run_id[:80]!r}; `python -m spt runs` lists the runs there are.")
         return RunFolder(path, _read_spec(path / "spec.json"))
 
