@@ -57,7 +57,7 @@ def fetch(
     except GatedRepoError:
         raise UserError(f"{name} is gated: accept its licence on its hub page, then set HF_TOKEN.") from None
     except RevisionNotFoundError:
-        raise UserError(f"{name} has no revision {revision!r} on the hub: give a branch, tag or commit of it.") from None
+        raise UserError(f"{name} has no revision {revision!r}: give a branch, tag or commit of it.") from None
     except (RepositoryNotFoundError, HFValidationError):
         presets = ", ".join(preset for preset in PRESETS if "/" not in preset)
         raise UserError(

@@ -57,8 +57,10 @@ def test_the_loss_is_that_of_the_answers_alone(loaded: LoadedModel) -> None:
 
 
 def test_the_same_spec_gives_the_same_curve_bit_for_bit(loaded: LoadedModel) -> None:
-    first, second = tuner(loaded), tuner(loaded)
-    curves = [[t.step().loss for _ in range(SPEC.steps)] for t in (first, second)]
+    curves = []
+    for _ in range(2):
+        tuning = tuner(loaded)
+        curves.append([tuning.step().loss for _ in range(SPEC.steps)])
     assert curves[0] == curves[1]
     other = tuner(loaded, SPEC.model_copy(update={"seed": 1}))
     assert other.step().loss != curves[0][0]

@@ -25,7 +25,7 @@ BENCHMARKS: dict[str, Benchmark] = {
 
 
 def get(name: str) -> Benchmark:
-    """The benchmark of that name; `_` is read as `-`, case and outer space do not matter. UserError if there is none."""
+    """The benchmark of that name (`_` is read as `-`, case does not matter). Raises UserError if there is none."""
     key = name.strip().lower().replace("_", "-")
     if key in BENCHMARKS:
         return BENCHMARKS[key]

@@ -60,7 +60,7 @@ CAPITALS = Benchmark(
     name="capitals",
     title="Capitals of the world (open-ended)",
     format=HashAnswer(max_new_tokens=24),
-    instruction="Answer the question. Write #### followed by the answer and nothing else.",
+    instruction='Answer each question in the form "#### answer".',
     source="written for this project",
     licence="as the project",
     load=load,

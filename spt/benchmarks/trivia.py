@@ -2,10 +2,10 @@
 
 One row of `assets/benchmarks/trivia.jsonl`:
     {"topic": "science", "subject": "radium", "question": "Who discovered radium together with her husband Pierre?",
-     "answer": "Marie Curie", "aliases": ["Maria Sklodowska-Curie"], "split": "train"}
+     "answer": "Marie Curie", "aliases": ["Curie", "Maria Skłodowska-Curie"], "split": "train"}
 Target: `Marie Curie`
 
-Twelve topics. Train and test are disjoint by subject: what a train question is about or answers with is neither subject
+Sixteen topics. Train and test are disjoint by subject: what a train question is about or answers with is neither subject
 nor answer in test. No answer occurs in its own question. Facts are timeless (no office holders, no records that fall).
 
 Source: written for this project.   Licence: as the project.

@@ -1,0 +1,36 @@
+# make app     set up .venv, get the bundled model, serve the page on http://127.0.0.1:7860 (PORT= changes it)
+# make test    set up .venv, lint, check types, run all tests
+# make check   lint and types only
+# PYTHON= chooses the Python that .venv is made from (3.11 or newer).
+
+PYTHON ?= python3
+PORT ?= 7860
+BIN := .venv/bin
+
+.PHONY: app test check clean
+
+app: .venv/.installed
+	-$(BIN)/python -m spt.bundled  # without it the page serves all the same, and tells what is missing
+	PORT=$(PORT) $(BIN)/python app.py
+
+test: check
+	$(BIN)/python -m pytest
+
+check: .venv/.installed-dev
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m mypy
+
+clean:
+	rm -rf .venv .pytest_cache .ruff_cache .mypy_cache
+
+# The stamps are written last, so a set-up that was cut off is done again.
+.venv/.installed: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "spt needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	touch $@
+
+.venv/.installed-dev: .venv/.installed requirements-dev.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	touch $@
