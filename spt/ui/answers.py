@@ -109,8 +109,8 @@ def _question(question: str, options: Sequence[str], target: str, topic: str) ->
     tag = f'<span class="topic">{esc(topic)}</span>' if topic else ""
     return (
         f'<header>{tag}<div class="question">{long_text(question, 600)}</div>'
-        f"{f'<ul class=options>{listed}</ul>' if listed else ''}"
-        f'<div class="reference"><span>Reference</span>{long_text(target)}</div></header>'
+        f"{f'<ul class=choices>{listed}</ul>' if listed else ''}"
+        f'<div class="wanted"><span>Reference</span>{long_text(target)}</div></header>'
     )
 
 
@@ -125,7 +125,7 @@ def _item(item: Item, number: int, shots: int) -> str:
         )
     shown = item.any
     head = _question(shown.question, shown.options, shown.target, shown.topic)
-    return f'<article class="item" aria-label="Item {number}">{head}<div class="replies">{"".join(columns)}</div></article>'
+    return f'<article class="exhibit" aria-label="Item {number}">{head}<div class="replies">{"".join(columns)}</div></article>'
 
 
 def side_by_side(items: Sequence[Item], name: str, page: int, shots: int) -> str:

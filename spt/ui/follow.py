@@ -38,6 +38,7 @@ class Shown:
     position: int | None = None
     offset: int = 0
     predictions: dict[Method, Sequence[Prediction]] = field(default_factory=dict)
+    read: dict[Method, int] = field(default_factory=dict)  # how far a method was when its answers were read last
     started: float | None = None  # of the attempt that `predictions` belong to
 
     def catch_up(self) -> bool:
@@ -53,10 +54,12 @@ class Shown:
         self.offset = end
         self.view.update(events)
         if self.view.started != self.started:  # made anew since: the answers read before are those of another attempt
-            self.predictions, self.started = {}, self.view.started
+            self.predictions, self.read, self.started = {}, {}, self.view.started
         for method in METHODS:
-            if method in self.view.scores and method not in self.predictions:
-                self.predictions[method] = self.folder.predictions(method)
+            scored, current = method in self.view.scores, method == self.view.phase
+            done = self.folder.spec.items if scored else self.view.phase_done if current else 0
+            if done and self.read.get(method) != done:
+                self.predictions[method], self.read[method] = self.folder.predictions(method), done
         return before != self.status
 
 

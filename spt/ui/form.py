@@ -49,10 +49,10 @@ def _input(name: str) -> Any:
     field = RunSpec.model_fields[name]
     label = LABELS.get(name, name.replace("_", " ").capitalize())
     text = field.description or ""
-    info = ". ".join(part for part in (text[:1].upper() + text[1:], allowed(name)) if part)
+    info = text[:1].upper() + text[1:] + (f" ({allowed(name)})" if allowed(name) else "")
     common: dict[str, Any] = {"label": label, "value": field.default, "elem_id": f"field-{name}", "interactive": True}
     if name == "model":
-        models = [(preset.title, preset.name) for preset in PRESETS.values()]
+        models = [(f"{p.title} · base" if p.kind == "base" else p.title, p.name) for p in PRESETS.values()]
         return gr.Dropdown(models, allow_custom_value=True, info="Or type a hub id or a local folder", **common)
     if name == "benchmark":
         kinds = [(benchmark.title, benchmark.name) for benchmark in BENCHMARKS.values()]
@@ -63,7 +63,7 @@ def _input(name: str) -> Any:
         return gr.Dropdown(list(get_args(ChatTemplate)), info=info, **common)
     if name == "revision":
         return gr.Textbox(info=info, placeholder="latest", **{**common, "value": ""})
-    return gr.Number(info=info, **common)
+    return gr.Number(info=info, step=0.01 if name == "learning_rate" else 1, **common)
 
 
 @dataclass(frozen=True)
@@ -82,12 +82,7 @@ def build(copy_js: str) -> Form:
     """Lay out the form inside the current column."""
     made = {name: _input(name) for name in MAIN}
     with gr.Accordion("Advanced", open=False, elem_id="advanced"):
-        rest = [name for name in FIELDS if name not in MAIN]
-        for first, second in zip(rest[::2], [*rest[1::2], None], strict=False):
-            with gr.Row():
-                made[first] = _input(first)
-                if second:
-                    made[second] = _input(second)
+        made |= {name: _input(name) for name in FIELDS if name not in MAIN}
     terms_text = gr.HTML(visible=False)
     terms = gr.Checkbox(label="I have read the terms and accept them", value=False, visible=False, elem_id="terms")
     problem = gr.HTML(visible=False, elem_id="problem")

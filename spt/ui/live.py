@@ -149,8 +149,8 @@ def welcome_html() -> str:
         "enough to learn the form, too little to learn facts.</span></li>"
         "<li><span>Then it compares zero-shot, few-shot and soft prompt, and shows <b>knowledge</b> apart from "
         "<b>format</b>. Press Start: about three minutes on a laptop.</span></li></ol>"
-        '<article class="item"><header><div class="question"><p class="answer-text">What is the capital of Oman?</p></div>'
-        '<div class="reference"><span>Reference</span><p class="answer-text">#### Muscat</p></div></header>'
+        '<article class="exhibit"><header><div class="question"><p class="answer-text">What is the capital of Oman?</p></div>'
+        '<div class="wanted"><span>Reference</span><p class="answer-text">#### Muscat</p></div></header>'
         f'<div class="replies">{columns}</div></article></div>'
     )
 

@@ -111,7 +111,7 @@ class Page:
         parts["facts"] = {"value": scores.facts(spec, view.model, view.result)}
         if view.data and view.data.closed and shown.predictions:
             parts["letters"] = {"value": scores.letters(shown.predictions, spec.shots)}
-        if losses or probes:
+        if view.scores or losses or probes:
             parts["charts"] = {}
         parts["legend"] = {"value": live.legend_html(spec, view.data)}
         parts["loss"] = {"value": charts.loss_figure(session.run, losses, spec.steps)}

@@ -35,7 +35,7 @@ def headline(scores: Mapping[Method, MethodScores]) -> str:
         words = f"Zero-shot scored {score} and knew {knows}: format cost almost nothing."
     if soft is None:
         return words
-    left = f", and format now costs {points(max(soft.format_tax, 0))} points" if soft.format_tax >= SMALL_TAX else ""
+    left = f", {points(soft.format_tax)} points below what it knows" if soft.format_tax >= SMALL_TAX else ""
     return (
         f"{words} With the soft prompt {percent(soft.format.rate)} of answers are in format "
         f"and the score is {percent(soft.exact_match.rate)}{left}."
