@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 
-from spt.batching import left_pad
+from spt.batching import left_pad, prefill, shared_prefix
 from spt.benchmarks.formats import AnswerFormat
 from spt.metrics import StoppedBy
 from spt.models import LoadedModel
@@ -62,13 +62,16 @@ class _AnswerEnds(StoppingCriteria):
 @torch.inference_mode()
 def generate(loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format: AnswerFormat) -> list[Answer]:
     """Answer one batch of contexts (lists of token ids, virtual ones included), in their order."""
-    ids, mask = left_pad(contexts, loaded.pad_id, loaded.device)
+    prefix = shared_prefix(loaded, contexts, spare=answer_format.max_new_tokens)
+    ids, mask = left_pad(contexts, loaded.device, prefix)
     width = ids.shape[1]
+    cached = {"cache": prefill(loaded, contexts[0][:prefix], len(contexts))} if prefix else {}
     output = loaded.model.generate(
         input_ids=ids,
         attention_mask=mask,
         generation_config=greedy_config(loaded, answer_format.max_new_tokens),
         stopping_criteria=StoppingCriteriaList([_AnswerEnds(loaded.tokenizer, answer_format, width)]),
+        **cached,
     )
     return [_finish(loaded, row, answer_format) for row in output[:, width:].tolist()]
 

@@ -118,8 +118,9 @@ def batch_loss(loaded: LoadedModel, rows: Sequence[TrainingRow]) -> Tensor:
     Rows are padded on the left, so targets end at the right edge and the head runs there only. Targets are masked by
     their length, never by pad id: where pad == EOS the model would else not learn to stop.
     """
-    ids, mask = left_pad([[*row.context, *row.target] for row in rows], loaded.pad_id, loaded.device)
-    targets, target_mask = left_pad([row.target for row in rows], loaded.pad_id, loaded.device)
-    logits = last_logits(loaded.model, ids, mask, targets.shape[1] + 1)[:, :-1]
+    targets, target_mask = left_pad([row.target for row in rows], loaded.device)
+    full = [row.context + row.target for row in rows]
+    vocabulary = loaded.model.get_input_embeddings().weight.shape[0]
+    logits = last_logits(loaded, full, targets.shape[1] + 1, frozen_below=vocabulary)[:, :-1]
     wanted = target_mask.bool()
     return cross_entropy(logits[wanted].float(), targets[wanted])

@@ -29,7 +29,7 @@ def test_loops_are_seen_only_in_complete_lines() -> None:
 
 def test_the_real_model_stops_by_rule_and_by_end_token(bundled: models.LoadedModel) -> None:
     form = get("capitals").format
-    texts = ["Question: What is the capital of France?\nAnswer:", "2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,"]
+    texts = ["The capital of France is the city of", "2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2,"]
     rows = [bundled.tokenizer(text)["input_ids"] for text in texts]
     answers = generate(bundled, rows, form)
     assert "Paris" in answers[0].text

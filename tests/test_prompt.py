@@ -11,7 +11,7 @@ from peft import PeftModel
 from transformers import AutoModelForCausalLM, GenerationConfig
 
 from spt import models
-from spt.batching import last_logits, left_pad
+from spt.batching import left_pad, plain_logits
 from spt.models import LoadedModel
 from spt.prompt import Provenance, SoftPrompt, VirtualTokens
 from spt.spec import UserError
@@ -60,7 +60,7 @@ def no_cache_greedy(loaded: LoadedModel, row: list[int], count: int) -> list[int
 
 
 def cached_greedy(loaded: LoadedModel, rows: list[list[int]], count: int) -> list[list[int]]:
-    ids, mask = left_pad(rows, loaded.pad_id, loaded.device)
+    ids, mask = left_pad(rows, loaded.device)
     config = GenerationConfig(max_new_tokens=count, do_sample=False, pad_token_id=loaded.pad_id, eos_token_id=None)
     return loaded.model.generate(input_ids=ids, attention_mask=mask, generation_config=config)[:, ids.shape[1] :].tolist()
 
@@ -95,11 +95,12 @@ def test_only_the_prompt_has_a_gradient_and_changes(loaded: LoadedModel) -> None
     frozen = {name: p.clone() for name, p in loaded.model.named_parameters() if p is not virtual.vectors}
     trained = virtual.vectors.detach().clone()
     optimizer = torch.optim.AdamW([p for p in loaded.model.parameters() if p.requires_grad], lr=0.1, weight_decay=0.0)
-    ids, mask = left_pad(contexts(loaded, virtual), loaded.pad_id, loaded.device)
-    last_logits(loaded.model, ids, mask, 2).float().log_softmax(-1)[..., 3].sum().backward()
+    ids, mask = left_pad(contexts(loaded, virtual), loaded.device)
+    plain_logits(loaded.model, ids, mask, 2).float().log_softmax(-1)[..., 3].sum().backward()
     assert [n for n, p in loaded.model.named_parameters() if p.grad is not None] == [
         n for n, p in loaded.model.named_parameters() if p is virtual.vectors
     ]
+    assert bool(virtual.vectors.grad.isfinite().all())  # type: ignore[union-attr]
     assert bool((virtual.vectors.grad != 0).any(dim=1).all()), "every vector takes part"  # type: ignore[union-attr]
     optimizer.step()
     assert not torch.equal(virtual.vectors, trained)
