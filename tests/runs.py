@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,3 +58,11 @@ def unbroken(spec: RunSpec, home: Path, run: Callable[[RunFolder], object]) -> d
 def steps(events: list[Event]) -> list[int]:
     """The steps in the order in which they were made, repeated ones included."""
     return [event.step for event in events if isinstance(event, StepLoss)]
+
+
+def eventually(happened: Callable[[], object], seconds: float = 90.0, what: str = "it") -> None:
+    """Wait until `happened()` is true; the limit is wide, for machines with much to do."""
+    end = time.monotonic() + seconds
+    while not happened():
+        assert time.monotonic() < end, f"{what} did not happen within {seconds} seconds"
+        time.sleep(0.02)

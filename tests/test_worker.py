@@ -1,0 +1,151 @@
+"""The worker as the app runs it: real processes, real runs on a tiny model; stopped, killed and started again."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spt import queue
+from spt.events import RunFailed, RunFinished, RunStarted, StepLoss
+from spt.experiment import ModelCache
+from spt.runner import execute
+from spt.spec import RunSpec
+from spt.store import RunFolder, Store
+from spt.worker import WorkerProcess
+from tests.runs import eventually, outcome, small_spec, steps, unbroken
+
+
+@pytest.fixture(scope="module")
+def spec(tiny: Callable[[str], Path]) -> RunSpec:
+    """Long enough to be caught in the middle of its tuning."""
+    return small_spec(tiny("llama"), steps=150, items=4, probe_every=50)
+
+
+@pytest.fixture(scope="module")
+def expected(spec: RunSpec, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The outcome of the unbroken run, in this process."""
+    return unbroken(spec, tmp_path_factory.mktemp("unbroken"), lambda folder: execute(folder, ModelCache()))
+
+
+def submitted(spec: RunSpec) -> RunFolder:
+    folder = Store().create(spec)
+    queue.submit(folder)
+    return folder
+
+
+def in_tuning(folder: RunFolder) -> Callable[[], bool]:
+    return lambda: len(steps(folder.events())) >= 3
+
+
+def has_ended(folder: RunFolder) -> Callable[[], bool]:
+    return lambda: folder.status() in ("finished", "failed", "stopped")
+
+
+def alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_the_queue_keeps_order_and_each_run_once() -> None:
+    folders = [Store().create(RunSpec(seed=seed)) for seed in (3, 1, 2)]
+    for folder in (*folders, folders[0]):
+        queue.submit(folder)
+    assert [entry.run for entry in queue.entries()] == [folder.id for folder in folders]
+    assert [queue.position(folder.id) for folder in folders] == [0, 1, 2]
+    (queue.folder() / "0-torn.json").write_text('{"run"')
+    (queue.folder() / "0-list.json").write_text("[]")
+    queue.stop(folders[0])  # it only waited
+    assert (folders[0].status(), folders[1].status()) == ("new", "queued")
+    assert [queue.position(folder.id) for folder in folders] == [None, 0, 1]
+    assert not queue.cancel(folders[0].id)
+
+
+def test_runs_are_taken_in_turn_and_a_bad_one_stops_none(spec: RunSpec) -> None:
+    queue.enqueue("no-such-run")
+    bad = submitted(spec.model_copy(update={"model": "/nowhere/at-all"}))
+    short = spec.model_copy(update={"steps": 2})
+    first, second = submitted(short), submitted(short.model_copy(update={"seed": 1}))
+    with WorkerProcess():
+        eventually(has_ended(second))
+    assert [run.status() for run in (bad, first, second)] == ["failed", "finished", "finished"]
+    assert isinstance(bad.events()[-1], RunFailed)
+    assert queue.entries() == []
+    finished, started = first.events()[-1], second.events()[0]
+    assert isinstance(finished, RunFinished) and isinstance(started, RunStarted)
+    assert finished.time <= started.time
+
+
+def test_stop_and_resume(spec: RunSpec, expected: dict[str, Any]) -> None:
+    folder = submitted(spec)
+    with WorkerProcess():
+        eventually(in_tuning(folder))
+        assert folder.status() == "running"
+        queue.stop(folder)
+        requested = time.time()
+        eventually(has_ended(folder))
+        assert folder.status() == "stopped"
+        assert len([e for e in folder.events() if isinstance(e, StepLoss) and e.time > requested]) <= 1
+        assert queue.entries() == []
+        queue.submit(folder)
+        eventually(has_ended(folder))
+    assert outcome(folder) == expected
+
+
+def test_a_worker_that_is_ended_leaves_its_run_to_the_next(spec: RunSpec, expected: dict[str, Any]) -> None:
+    folder = submitted(spec)
+    with WorkerProcess() as waiting_later:
+        eventually(in_tuning(folder))
+        with WorkerProcess() as second:  # a second app on the same home: its worker waits
+            waiting_later.stop()
+            interrupted = folder.events()
+            assert not any(event.type in ("run_stopped", "run_failed", "run_finished") for event in interrupted)
+            eventually(has_ended(folder))  # and takes over
+            assert second.pid is not None and alive(second.pid)
+    resumed = [event.resumed for event in folder.events() if isinstance(event, RunStarted)]
+    assert resumed == [False, True]
+    assert outcome(folder) == expected
+
+
+def test_a_worker_that_is_killed_fails_its_run_once_and_is_replaced(spec: RunSpec, expected: dict[str, Any]) -> None:
+    folder = submitted(spec)
+    after = submitted(spec.model_copy(update={"steps": 2}))
+    with WorkerProcess() as worker:
+        eventually(in_tuning(folder))
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGKILL)
+        eventually(has_ended(folder))
+        last = folder.events()[-1]
+        assert isinstance(last, RunFailed) and last.detail == ""
+        assert last.message.startswith(
+            "The worker process ended unexpectedly (signal 9; most likely out of memory)."
+        )
+        eventually(has_ended(after))
+        assert (folder.status(), after.status()) == ("failed", "finished")
+        queue.submit(folder)
+        eventually(lambda: folder.status() == "finished")
+    assert outcome(folder) == expected
+
+
+def test_a_worker_ends_with_its_app(spt_home: Path) -> None:
+    code = (
+        "import time; from spt.worker import WorkerProcess\n"
+        "print(WorkerProcess().start().pid, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as app:
+        assert app.stdout is not None
+        worker = int(app.stdout.readline())
+        eventually((spt_home / "worker.lock").exists)
+        assert alive(worker)
+        app.kill()
+    eventually(lambda: not alive(worker), 40)
