@@ -9,8 +9,9 @@ BIN := .venv/bin
 
 .PHONY: app test check clean
 
+# The page serves without the bundled model too, and tells what is missing: hence the "-".
 app: .venv/.installed
-	-$(BIN)/python -m spt.bundled  # without it the page serves all the same, and tells what is missing
+	-$(BIN)/python -m spt.bundled
 	PORT=$(PORT) $(BIN)/python app.py
 
 test: check

@@ -44,13 +44,15 @@ def fetch(
             info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=10)
         except (OfflineModeIsEnabled, httpx2.TransportError) as error:
             return _from_cache(name, revision, isinstance(error, OfflineModeIsEnabled))
-        commit = str(info.sha)
         files = {file.rfilename: file.size or 0 for file in info.siblings or []}
         weights = {file: size for file, size in files.items() if file.endswith(".safetensors") and "/" not in file}
         if "config.json" not in files or not weights:
             lacks = "safetensors weights" if "config.json" in files else "config.json"
             raise UserError(f"{name} has no {lacks} on the hub: spt loads safetensors, or a GGUF file.")
-        check(Path(hf_hub_download(name, "config.json", revision=commit)).parent)
+        # Asked for by the user's revision, so that the cache learns which commit it is and finds it offline.
+        folder = Path(hf_hub_download(name, "config.json", revision=revision)).parent
+        check(folder)
+        commit = folder.name  # the cache names a snapshot's folder by its commit
         _check_disk(name, sum(weights.values()))
         report(f"Downloading {name} ({sum(weights.values()) / 1e6:.0f} MB, unless cached)")
         return Path(snapshot_download(name, revision=commit, allow_patterns=PATTERNS, ignore_patterns=IGNORED)), commit
@@ -88,7 +90,7 @@ def _from_cache(name: str, revision: str | None, offline: bool) -> tuple[Path, s
         raise UserError(
             f"{what} is not in the cache and {why}: connect, or use --model bundled or a local folder of safetensors."
         ) from None
-    return folder, folder.name  # the cache names a snapshot's folder by its commit
+    return folder, folder.name
 
 
 def _check_disk(name: str, size: int) -> None:

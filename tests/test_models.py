@@ -15,13 +15,13 @@ import torch
 from transformers import BertConfig, BertForMaskedLM, GenerationConfig, LlamaConfig, LlamaModel
 
 from spt import models
+from spt.bundled import cached
 from spt.chat import is_post_trained
 from spt.model_checks import available_memory, check_memory, estimate_memory, read_config
 from spt.models import LoadedModel
 from spt.presets import accept_terms, terms_accepted
 from spt.spec import UserError
 from tests.tiny import ARCHITECTURES, CHAT_TEMPLATE, END, EOS, PAD, VOCABULARY, make
-from tests.tiny_gguf import write_gguf
 
 Tiny = Callable[[str], Path]
 ROW = torch.arange(5, 45)[None]
@@ -81,6 +81,17 @@ def test_gemma_asks_for_its_terms_first(spt_home: Path) -> None:
     assert "Gemma Terms of Use" in (spt_home / "terms" / "gemma-3-270m.txt").read_text()
     with pytest.raises(UserError, match="no terms to accept"):
         accept_terms("nothing")
+
+
+def test_the_gemma_base_model_knows_and_is_base(bundled_home: Path) -> None:
+    if not terms_accepted("gemma-3-270m") or not cached("gemma-3-270m"):
+        pytest.skip("gemma-3-270m is not in the cache: its terms are the user's to accept (--accept-terms)")
+    gemma = models.load("gemma-3-270m")
+    assert (gemma.revision, gemma.post_trained, gemma.parameters) == ("1.0.0", False, 268_098_176)
+    assert "Tokyo" in greedy(gemma, "Question: What is the capital of Japan?\nAnswer:")
+    assert gemma.tokenizer("2024")["input_ids"][0] == gemma.tokenizer.bos_token_id == 2
+    assert gemma.tokenizer.tokenize("2024") == ["2", "0", "2", "4"]
+    assert (gemma.eos_ids, gemma.pad_id) == ((1, 106), 0)  # <eos>, <end_of_turn>; <pad>
 
 
 # --- local folders
@@ -174,53 +185,6 @@ def test_a_template_makes_a_model_post_trained_if_its_end_of_turn_is_an_end(tmp_
 
     tuned.tokenizer.chat_template = "{{ raise_exception('only for tools') }}"
     assert not is_post_trained(tuned.tokenizer, ended, "someone/Tools")
-
-
-# --- GGUF
-
-
-@pytest.fixture(scope="module")
-def gguf_folder(tiny: Tiny, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("gguf")
-    write_gguf(tiny("llama"), folder / "tiny.gguf")
-    return folder
-
-
-def test_a_gguf_file_is_the_same_model(gguf_folder: Path, tiny: Tiny) -> None:
-    original = models.load(str(tiny("llama")))
-    for source in (gguf_folder / "tiny.gguf", gguf_folder):
-        loaded = models.load(str(source))
-        torch.testing.assert_close(loaded.model(ROW).logits, original.model(ROW).logits)
-        assert (loaded.eos_ids, loaded.pad_id, loaded.parameters) == (original.eos_ids, PAD, original.parameters)
-        assert loaded.tokenizer.tokenize("2024") == ["2", "0", "2", "4"]
-
-
-def test_gguf_in_bf16_but_not_in_4bit(gguf_folder: Path) -> None:
-    assert models.load(str(gguf_folder), precision="bf16").model.dtype == torch.bfloat16
-    with pytest.raises(UserError, match="instead of 4bit"):
-        models.load(str(gguf_folder), precision="4bit")
-
-
-@pytest.mark.parametrize("cut", [None, "made-up"])
-def test_a_gguf_file_whose_text_cannot_be_cut_rightly_is_refused(cut: str | None, tiny: Tiny, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="use the model's safetensors"):
-        models.load(str(write_gguf(tiny("llama"), tmp_path / "m.gguf", cut)))
-
-
-def test_files_that_are_no_gguf(tiny: Tiny, tmp_path: Path) -> None:
-    (tmp_path / "a.gguf").write_bytes(b"GGUF and then nonsense")
-    with pytest.raises(UserError, match="cannot be read as a GGUF file"):
-        models.load(str(tmp_path / "a.gguf"))
-    whole = write_gguf(tiny("llama"), tmp_path / "b.gguf").read_bytes()
-    for kept in (0, 100, len(whole) // 2, len(whole) - 100):
-        (tmp_path / "b.gguf").write_bytes(whole[:kept])
-        with pytest.raises(UserError, match=r"b\.gguf cannot be read"):
-            models.load(str(tmp_path / "b.gguf"))
-    with pytest.raises(UserError, match="2 GGUF files: name one"):
-        models.load(str(tmp_path))
-    (tmp_path / "model.bin").write_bytes(b"")
-    with pytest.raises(UserError, match=r"or a \.gguf file"):
-        models.load(str(tmp_path / "model.bin"))
 
 
 # --- what can be wrong

@@ -1,0 +1,85 @@
+"""A model hub on this machine: a web server that answers like the real one, with its files and its errors."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+COMMIT = "0123456789abcdef0123456789abcdef01234567"
+
+
+@contextmanager
+def serve(models: dict[str, Path]) -> Iterator[tuple[str, list[str]]]:
+    """Serve folders as `{id: folder}`; gives the address and the (growing) list of paths asked for.
+
+    An id that starts with `gated/` tells its files' names, and refuses the files themselves without the token
+    "let-me-in".
+    """
+    asked: list[str] = []
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, *_: object) -> None:
+            """Not on the test's output."""
+
+        def do_HEAD(self) -> None:
+            self.do_GET()
+
+        def do_GET(self) -> None:
+            path = unquote(urlsplit(self.path).path).strip("/")
+            asked.append(path)
+            parts = path.split("/")
+            if parts[:2] == ["api", "models"]:
+                name, rest = "/".join(parts[2:4]), parts[4:]
+            else:
+                name, rest = "/".join(parts[:2]), parts[2:]
+            if name not in models:
+                return self.answer(401, b"", {"X-Error-Code": "RepoNotFound"})
+            if len(rest) > 1 and rest[1] not in ("main", COMMIT):
+                return self.answer(404, b"", {"X-Error-Code": "RevisionNotFound"})
+            files = {str(f.relative_to(models[name])): f for f in sorted(models[name].rglob("*")) if f.is_file()}
+            if path.startswith("api/") and rest[:1] == ["tree"]:
+                return self.json([self.entry(file, path) for path, file in files.items()])
+            if path.startswith("api/"):
+                siblings = [{"rfilename": path, "size": file.stat().st_size} for path, file in files.items()]
+                return self.json({"id": name, "sha": COMMIT, "siblings": siblings})
+            if name.startswith("gated/") and self.headers.get("Authorization") != "Bearer let-me-in":
+                return self.answer(403, b"", {"X-Error-Code": "GatedRepo"})
+            file = files.get("/".join(rest[2:]))
+            if file is None:
+                return self.answer(404, b"", {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT})
+            body = file.read_bytes()
+            etag = hashlib.sha1(body).hexdigest()
+            return self.answer(200, body, {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
+
+        def entry(self, file: Path, path: str) -> dict[str, object]:
+            body = file.read_bytes()
+            return {"type": "file", "path": path, "size": len(body), "oid": hashlib.sha1(body).hexdigest()}
+
+        def json(self, value: object) -> None:
+            self.answer(200, json.dumps(value).encode(), {"Content-Type": "application/json"})
+
+        def answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+            self.send_response(status)
+            for key, value in {**headers, "Content-Length": str(len(body))}.items():
+                self.send_header(key, value)
+            self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(body)
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}", asked
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
