@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from spt.events import Probe, ProbeAnswer, Question
 from spt.metrics import Prediction
@@ -125,7 +126,8 @@ def _item(item: Item, number: int, shots: int) -> str:
         )
     shown = item.any
     head = _question(shown.question, shown.options, shown.target, shown.topic)
-    return f'<article class="exhibit" aria-label="Item {number}">{head}<div class="replies">{"".join(columns)}</div></article>'
+    replies = f'<div class="replies">{"".join(columns)}</div>'
+    return f'<article class="exhibit" aria-label="Item {number}">{head}{replies}</article>'
 
 
 def side_by_side(items: Sequence[Item], name: str, page: int, shots: int) -> str:
@@ -154,7 +156,7 @@ def interesting(probes: Sequence[Probe], questions: Sequence[Question]) -> str |
 
     def weight(question: Question) -> tuple[bool, int]:
         found = [a for a in (_answer(p, question.id) for p in probes) if a]
-        turns = sum((a.right, a.in_format) != (b.right, b.in_format) for a, b in zip(found, found[1:], strict=False))
+        turns = sum((a.right, a.in_format) != (b.right, b.in_format) for a, b in pairwise(found))
         good = bool(found) and found[-1].right and found[-1].in_format
         return (good and turns > 0, turns)
 

@@ -1,7 +1,7 @@
 """The wiring of the page: which event changes what. All state is the run folder and, a session, what it looks at.
 
-Every handler changes the `Session`, or asks the queue for something, and then renders: `Page.render` sends only what the
-browser does not have yet. A timer does the same once a second while the shown run is live. Closing the page ends nothing.
+Every handler changes the `Session`, or asks the queue for something, and renders: `Page.render` sends only what the
+browser does not have yet. A timer does the same once a second while the run is live. Closing the page ends nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ SURE_JS = (
     "(session, address, sure) => [session, new URL(location).searchParams.get('run') || '', "
     "confirm('Forget this result and make the run anew?')]"
 )
+# Up to the run after Start, unless the form has something to say.
+TOP_JS = "() => { if (!document.querySelector('.problem')) window.scrollTo({top: 0, behavior: 'smooth'}) }"
 SCROLL_JS = "() => document.querySelector('#compare').scrollIntoView({behavior: 'smooth'})"
 # Light events: they wait for nobody, show no spinner, and a newer one replaces an older that has not run yet.
 LIGHT: dict[str, Any] = {
@@ -152,7 +154,8 @@ def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox,
 
     blocks.load(load, [session], [*fields.inputs, *state, *outputs], **LIGHT)
     parts["runs"].pick(pick, [session], [*fields.inputs, *state, *outputs], **LIGHT)
-    fields.start.click(start, [session, fields.terms, *fields.inputs], [*state, *outputs], **LIGHT)
+    started = fields.start.click(start, [session, fields.terms, *fields.inputs], [*state, *outputs], **LIGHT)
+    started.then(None, js=TOP_JS)
     gr.on([each.input for each in fields.inputs], edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
 
     def change(act: Callable[..., None]) -> Callable[..., list[Any]]:

@@ -1,4 +1,4 @@
-"""Reads run folders for all open pages together: ten viewers of a run cost one reader, and each event is folded once."""
+"""Reads run folders for all open pages together: ten viewers of a run cost one reader."""
 
 from __future__ import annotations
 

@@ -137,7 +137,8 @@ def welcome_html() -> str:
         ("soft", "With the tuned prompt", "#### Muscat", True, "scores", "1"),
     )
     columns = "".join(
-        f'<div class="reply {colour}{" hit" if in_format else ""}"><h5>{title}</h5><p class="answer-text">{esc(text)}</p>'
+        f'<div class="reply {colour}{" hit" if in_format else ""}"><h5>{title}</h5>'
+        f'<p class="answer-text">{esc(text)}</p>'
         f'{marks(True, in_format)}<p class="verdict">{verb} <b>{score}</b></p></div>'
         for colour, title, text, in_format, verb, score in answers
     )
@@ -149,7 +150,8 @@ def welcome_html() -> str:
         "enough to learn the form, too little to learn facts.</span></li>"
         "<li><span>Then it compares zero-shot, few-shot and soft prompt, and shows <b>knowledge</b> apart from "
         "<b>format</b>. Press Start: about three minutes on a laptop.</span></li></ol>"
-        '<article class="exhibit"><header><div class="question"><p class="answer-text">What is the capital of Oman?</p></div>'
+        '<article class="exhibit"><header>'
+        '<div class="question"><p class="answer-text">What is the capital of Oman?</p></div>'
         '<div class="wanted"><span>Reference</span><p class="answer-text">#### Muscat</p></div></header>'
         f'<div class="replies">{columns}</div></article></div>'
     )
@@ -158,7 +160,8 @@ def welcome_html() -> str:
 def header_html() -> str:
     return (
         f'<header class="top"><b><a href="?">spt</a></b><span>{esc(IDEA)}</span>'
-        '<button type="button" class="quiet" data-theme aria-label="Switch between light and dark">light / dark</button></header>'
+        '<button type="button" class="quiet" data-theme aria-label="Switch between light and dark">light / dark</button>'
+        "</header>"
     )
 
 

@@ -71,10 +71,12 @@ def table(scores: Mapping[Method, MethodScores], shots: int) -> str:
         first = next(iter(scores.values()))
         notes = (
             f"{count(first.format.n, 'test item')}, 95 % Wilson intervals. "
-            f"Knowledge: {BY[first.knowledge_by]}. Exact match: right and in format. Format tax: knowledge − exact match."
+            f"Knowledge: {BY[first.knowledge_by]}. Exact match: right and in format. "
+            "Format tax: knowledge − exact match."
         )
     return (
-        f'<div class="card scores"><table><thead><tr><td></td>{heads}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+        f'<div class="card scores"><table><thead><tr><td></td>{heads}</tr></thead>'
+        f"<tbody>{''.join(rows)}</tbody></table>"
         f'<p class="note">{notes}</p></div>'
     )
 

@@ -54,7 +54,7 @@ def marks(right: bool, in_format: bool) -> str:
     return f'<span class="marks">{mark(right, "right")}{mark(in_format, "in format")}</span>'
 
 
-def long_text(text: str, limit: int = 280) -> str:
+def long_text(text: str, limit: int = 200) -> str:
     """Text with its line breaks; what is longer than `limit` folds behind a click. An empty answer says so."""
     if not text.strip():
         return '<p class="answer-text empty">(empty answer)</p>'

@@ -16,10 +16,18 @@ def prediction(number: int, method: Method, closed: bool = False) -> Prediction:
     options = ("A. Oslo", "B. Rome", "C. Lima", "D. Bern") if closed else ()
     response = HOSTILE if not in_format else "C. Lima" if closed else "#### Rome"
     return Prediction(
-        id=f"item{number}", question=f"Question {number}? {HOSTILE}", options=options, topic="Europe",
-        target="B. Rome" if closed else "#### Rome", answer="Rome", response=response, in_format=in_format, knows=knows,
-        exact_match=in_format and knows, stopped_by="eos",
-    )  # fmt: skip
+        id=f"item{number}",
+        question=f"Question {number}? {HOSTILE}",
+        options=options,
+        topic="Europe",
+        target="B. Rome" if closed else "#### Rome",
+        answer="Rome",
+        response=response,
+        in_format=in_format,
+        knows=knows,
+        exact_match=in_format and knows,
+        stopped_by="eos",
+    )
 
 
 def predictions(items: int = 45, closed: bool = False) -> dict[Method, list[Prediction]]:
@@ -38,14 +46,20 @@ def losses(steps: int) -> list[ev.StepLoss]:
 
 def probes(*steps: int) -> list[ev.Probe]:
     """The answer to item0 changes at step 10 and stays."""
-    answers = [ev.ProbeAnswer(id="item0", response=HOSTILE if s < 10 else "#### Rome", in_format=s >= 10, right=True) for s in steps]
+    answers = [
+        ev.ProbeAnswer(id="item0", response=HOSTILE if s < 10 else "#### Rome", in_format=s >= 10, right=True)
+        for s in steps
+    ]
     return [
         ev.Probe(
-            step=step, format=Rate.of([a.in_format]), knowledge=Rate.of([True]), exact_match=Rate.of([a.in_format]),
+            step=step,
+            format=Rate.of([a.in_format]),
+            knowledge=Rate.of([True]),
+            exact_match=Rate.of([a.in_format]),
             answers=(a,),
         )
         for step, a in zip(steps, answers, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def finished(store: Store, closed: bool = False) -> RunFolder:
@@ -56,9 +70,14 @@ def finished(store: Store, closed: bool = False) -> RunFolder:
     folder.append(ev.PhaseStarted(phase="load"))
     folder.append(
         ev.ModelLoaded(
-            model="bundled", parameters=134_515_008, device="CPU, 2 threads", precision="fp32", chat_template=False,
-            embedding_rms=0.13, seconds=1.0,
-        )  # fmt: skip
+            model="bundled",
+            parameters=134_515_008,
+            device="CPU, 2 threads",
+            precision="fp32",
+            chat_template=False,
+            embedding_rms=0.13,
+            seconds=1.0,
+        )
     )
     first = prediction(0, "zero_shot", closed)
     question = ev.Question(id=first.id, question=first.question, options=first.options, target=first.target)
@@ -77,8 +96,17 @@ def finished(store: Store, closed: bool = False) -> RunFolder:
         steps=20, seconds=96.1, trainable_parameters=5760, trainable_share=5760 / 134_515_008, final_loss=0.2
     )
     result = ev.Result(
-        schema=1, run=spec.run_id, spec=spec, methods=found, tuning=tuning, model={}, benchmark={}, device="CPU",
-        seconds={"load": 1.0, "tuning": 96.1}, peak_memory_mb=1710, versions={},
-    )  # fmt: skip
+        schema=1,
+        run=spec.run_id,
+        spec=spec,
+        methods=found,
+        tuning=tuning,
+        model={},
+        benchmark={},
+        device="CPU",
+        seconds={"load": 1.0, "tuning": 96.1},
+        peak_memory_mb=1710,
+        versions={},
+    )
     folder.append(ev.RunFinished(result=result))
     return folder

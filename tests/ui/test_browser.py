@@ -1,5 +1,7 @@
-"""The whole path in a real browser: Start, curves grow, reload, Stop, Resume, result, filters. A real server and worker,
-a tiny random model, headless Chromium."""
+"""The whole path in a real browser: Start, curves grow, reload, Stop, Resume, result, filters.
+
+A real server and worker, a tiny random model, headless Chromium.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +22,9 @@ from spt.store import Store
 from tests.ui import samples
 
 ROOT = Path(__file__).parents[2]
-CHROMIUM = next((path for name in ("chromium", "chromium-browser", "google-chrome") if (path := shutil.which(name))), None)
-FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
+FLAGS = ("--no-sandbox --disable-gpu --disable-background-networking --disable-component-update --disable-sync").split()
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium")
 
@@ -66,7 +69,8 @@ def opened(browser: Any, address: str) -> tuple[Any, list[str]]:
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("request", lambda r: None if r.url.startswith(("http://127.0.0.1:", "data:", "blob:")) else wrong.append(r.url))
+    here = ("http://127.0.0.1:", "data:", "blob:")
+    page.on("request", lambda request: None if request.url.startswith(here) else wrong.append(request.url))
     page.goto(address)
     page.wait_for_selector("#start")
     return page, wrong
@@ -88,7 +92,8 @@ def test_from_start_to_result(server: str, browser: Any, tiny: Callable[[str], P
     page.wait_for_selector(".welcome")
     fill(page, "model", tiny("llama"))
     page.click("#advanced > button")
-    for field, value in {"items": 18, "batch_size": 2, "probe_every": 100, "probe_items": 3, "virtual_tokens": 0}.items():
+    settings = {"items": 18, "batch_size": 2, "probe_every": 100, "probe_items": 3, "virtual_tokens": 0}
+    for field, value in settings.items():
         fill(page, field, value)
     page.wait_for_selector("#problem >> text=virtual_tokens")
     fill(page, "virtual_tokens", 3)

@@ -27,8 +27,7 @@ def store(spt_home: Path) -> Store:
 @pytest.fixture
 def page(store: Store) -> Page:
     page = Page(store)
-    names = ("runs", "start", "run", "stop", "resume", "again", "body", "scores", "charts", "compare", "answers", "timer")
-    page.parts = dict.fromkeys(names)
+    page.parts = dict.fromkeys("runs start run stop resume again body scores charts compare answers timer".split())
     return page
 
 

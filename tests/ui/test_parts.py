@@ -43,7 +43,8 @@ def rates(format_: float, knowledge: float, exact: float) -> MethodScores:
 def test_hostile_text_stays_text(closed: bool) -> None:
     items = answers.join(samples.predictions(closed=closed))
     (probe,) = samples.probes(0)
-    question = samples.ev.Question(id="item0", question=samples.HOSTILE, options=(samples.HOSTILE,), target=samples.HOSTILE)
+    bad = samples.HOSTILE
+    question = samples.ev.Question(id="item0", question=bad, options=(bad,), target=bad)
     for html in (
         answers.side_by_side(items, "all", 1, 3),
         answers.timeline(question, [probe]),
@@ -69,7 +70,7 @@ def test_line_breaks_and_long_answers_survive() -> None:
 def test_filters_count_what_they_say() -> None:
     items = answers.join(samples.predictions(45))
     kept = {name: sum(map(each.keep, items)) for name, each in answers.FILTERS.items()}
-    # Zero-shot: even items are known and not in form; every item gains the form with the soft prompt; odd ones stay wrong.
+    # Zero-shot knows the even items, none in form; with the soft prompt all are in form; the odd ones stay wrong.
     assert kept == {"all": 45, "lost": 23, "changed": 45, "wrong": 22}
     assert answers.choices(items)[1] == ("Right but not in format · 23", "lost")
 
