@@ -160,7 +160,7 @@ def welcome_html() -> str:
 def header_html() -> str:
     return (
         f'<header class="top"><b><a href="?">spt</a></b><span>{esc(IDEA)}</span>'
-        '<button type="button" class="quiet" data-theme aria-label="Switch between light and dark">light / dark</button>'
+        '<button type="button" class="quiet" data-theme aria-label="Light or dark">light / dark</button>'
         "</header>"
     )
 

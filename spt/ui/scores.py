@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from urllib.parse import quote
 
 from spt.events import ModelLoaded, Result
 from spt.metrics import MethodScores, Prediction, Rate
@@ -103,6 +104,11 @@ def facts(spec: RunSpec, loaded: ModelLoaded | None, result: Result | None) -> s
     if not pairs:
         return ""
     cells = "".join(f"<div><dt>{esc(name)}</dt><dd>{esc(value)}</dd></div>" for name, value in pairs)
+    if result:
+        # A few kilobytes: carried in the page itself, so that no folder has to be served.
+        link = "data:application/json;charset=utf-8," + quote(result.model_dump_json(by_alias=True, indent=1))
+        name = esc(f"{result.run}.json")
+        cells += f'<div><dt>Download</dt><dd><a download="{name}" href="{link}">result.json</a></dd></div>'
     return f'<dl class="facts">{cells}</dl>'
 
 

@@ -27,7 +27,9 @@ def store(spt_home: Path) -> Store:
 @pytest.fixture
 def page(store: Store) -> Page:
     page = Page(store)
-    page.parts = dict.fromkeys("runs start run stop resume again body scores charts compare answers timer".split())
+    page.parts = dict.fromkeys(
+        ["runs", "start", "run", "stop", "resume", "again", "body", "scores", "charts", "compare", "answers", "timer"]
+    )
     return page
 
 
