@@ -1,4 +1,4 @@
-// Everything the page does in the browser. Three functions, called from `js_on_load` of their components.
+// Everything the page does in the browser. A few functions, called from `js_on_load` of their components.
 (() => {
   const css = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
 

@@ -132,6 +132,7 @@ def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox,
 
     def load(session: Session, request: gr.Request) -> list[Any]:
         session.sent.clear()
+        page.follower.expire()
         return opened(session, str(request.query_params.get("run", "")))
 
     def pick(session: Session, event: gr.EventData) -> list[Any]:

@@ -88,6 +88,11 @@ class Follower:
                 self._list_read = float("-inf")
             return shown
 
+    def expire(self) -> None:
+        """Have the next call of `listed` read the folders again."""
+        with self._lock:
+            self._list_read = float("-inf")
+
     def listed(self) -> list[Listed]:
         """All runs, the last changed first. Pages that ask within a second share one reading of the folders."""
         with self._lock:

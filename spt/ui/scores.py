@@ -37,9 +37,12 @@ def headline(scores: Mapping[Method, MethodScores]) -> str:
     if soft is None:
         return words
     left = f", {points(soft.format_tax)} points below what it knows" if soft.format_tax >= SMALL_TAX else ""
+    more = ""
+    if soft.knowledge.low > zero.knowledge.high:
+        more = f" Right answers, in any form, rose from {knows} to {percent(soft.knowledge.rate)}."
     return (
         f"{words} With the soft prompt {percent(soft.format.rate)} of answers are in format "
-        f"and the score is {percent(soft.exact_match.rate)}{left}."
+        f"and the score is {percent(soft.exact_match.rate)}{left}.{more}"
     )
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from spt.spec import RunSpec
 from spt.store import Store
 from tests.ui import samples
 
@@ -149,6 +150,13 @@ def test_hostile_text_and_an_unknown_run(server: str, browser: Any) -> None:
     assert page.locator("#main img").count() == 0 and page.locator("#main script").count() == 0
     assert page.title() != "hacked" and "<script>alert(1)</script>" in page.inner_text("#answers")
     page.wait_for_selector("text=First letter of the answers")
+    other = Store().create(RunSpec(benchmark="trivia"))
+    page.goto(page.url)
+    page.click(f"a[data-open='{other.id}']")
+    page.wait_for_selector(".pill.new")
+    page.wait_for_url(f"**/?run={other.id}")
+    page.go_back()
+    page.wait_for_selector(".pill.finished")
     page.goto(f"{server}/?run=nowhere")
     page.wait_for_selector("text=There is no run")
     page.set_viewport_size({"width": 390, "height": 844})

@@ -108,6 +108,7 @@ def test_timeline_marks_repeats_and_picks_the_telling_question() -> None:
         (rates(0.9, 0.6, 0.6), None, "Zero-shot scored 60\u202f% and knew 60\u202f%: format cost almost nothing."),
         (rates(0.9, 0.3, 0.5), None, "more than the 30\u202f% it ranked right"),
         (rates(0, 0.62, 0), rates(0.95, 0.67, 0.66), "95\u202f% of answers are in format and the score is 66\u202f%."),
+        (rates(0, 0.1, 0), rates(1, 0.5, 0.5), "Right answers, in any form, rose from 10\u202f% to 50\u202f%."),
         (rates(0, 0.62, 0), rates(0.5, 0.6, 0.3), "the score is 30\u202f%, 30 points below what it knows."),
     ],
 )
