@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from os.path import commonprefix
 
 import torch
 from torch import Tensor
@@ -56,16 +55,19 @@ def shared_prefix(loaded: LoadedModel, rows: Sequence[Ids], spare: int, frozen_b
     spare: further tokens that will follow the longest row. frozen_below: ids from this one on must stay outside, since
     a gradient has to reach them. A sliding window counts padding as distance, so the whole row must fit into it.
     """
-    head = commonprefix([tuple(row[:-1]) for row in rows])  # one id of each row is always left to run
-    if frozen_below is not None:
-        head = head[: next((i for i, token in enumerate(head) if token >= frozen_below), len(head))]
-    if len(head) < MIN_PREFIX or len(rows) < 2 or not expandable(loaded):
+    head = 0
+    shortest = min(len(row) for row in rows)
+    while head < shortest - 1 and len({row[head] for row in rows}) == 1:  # one id of each row is always left to run
+        if frozen_below is not None and rows[0][head] >= frozen_below:
+            break
+        head += 1
+    if head < MIN_PREFIX or len(rows) < 2 or not expandable(loaded):
         return 0
     config = loaded.model.config.get_text_config(decoder=True)
     window = getattr(config, "sliding_window", None)
     if window is not None and max(len(row) for row in rows) + spare > window:
         return 0
-    return len(head)
+    return head
 
 
 @torch.no_grad()

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from spt import queue
-from spt.console import Follow, show_result
+from spt.console import Follow, show_facts, show_result
 from spt.spec import RunSpec, UserError
 from spt.store import RunFolder, Store
 from spt.view import RunView
@@ -208,4 +208,4 @@ def doctor() -> None:
     """
     from spt import doctor
 
-    out.print(doctor.report())
+    show_facts(out, doctor.report())

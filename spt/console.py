@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -101,3 +103,23 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
         highlight=False,
     )
     console.print(f"Run folder: {escape(str(folder.path))}", highlight=False, soft_wrap=True)
+
+
+def show_facts(console: Console, facts: dict[str, Any]) -> None:
+    """Facts by group, as `doctor.report` gives them: a line each."""
+    table = Table.grid(padding=(0, 2))
+    for group, value in facts.items():
+        rows = value.items() if isinstance(value, dict) else [("", value)]
+        for number, (name, fact) in enumerate(rows):
+            table.add_row("" if number else f"[bold]{escape(group)}[/bold]", escape(name), escape(_fact(fact)))
+    console.print(table, highlight=False)
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, list):
+        return "; ".join(map(_fact, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {_fact(fact)}" for name, fact in value.items())
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from spt import benchmarks, events, models
 from spt.benchmarks.base import Benchmark, Example, Split
-from spt.events import Message, PromptFiles, Predictions, ResumeState
+from spt.events import Message, Predictions, PromptFiles, ResumeState
 from spt.generation import generate
 from spt.likelihood import option_logprobs
 from spt.metrics import MethodScores, Prediction, Rate
@@ -265,8 +265,8 @@ def _check_length(job: _Job) -> None:
         needed = longest + job.benchmark.format.max_new_tokens
         if limit is not None and needed > limit:
             raise UserError(
-                f"The {method} prompt of {job.benchmark.name} needs {needed} tokens and {job.loaded.name} takes {limit}; "
-                "lower --shots or --virtual-tokens, or choose another model."
+                f"The {method} prompt of {job.benchmark.name} needs {needed} tokens and {job.loaded.name} takes "
+                f"{limit}: lower --shots or --virtual-tokens, or choose another model."
             )
 
 

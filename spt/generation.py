@@ -66,7 +66,8 @@ def generate(loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_form
     ids, mask = left_pad(contexts, loaded.device, prefix)
     width = ids.shape[1]
     cached = {"cache": prefill(loaded, contexts[0][:prefix], len(contexts))} if prefix else {}
-    output = loaded.model.generate(
+    decoder: Any = loaded.model  # the library types a model's attributes as tensors
+    output = decoder.generate(
         input_ids=ids,
         attention_mask=mask,
         generation_config=greedy_config(loaded, answer_format.max_new_tokens),
@@ -78,7 +79,7 @@ def generate(loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_form
 
 def _finish(loaded: LoadedModel, row: list[int], answer_format: AnswerFormat) -> Answer:
     end = next((i for i, token in enumerate(row) if token in loaded.eos_ids), None)
-    text = loaded.tokenizer.decode(row[:end], skip_special_tokens=True)
+    text = str(loaded.tokenizer.decode(row[:end], skip_special_tokens=True))
     kept, complete = answer_format.trim(text)
     if complete:
         return Answer(kept, "rule")

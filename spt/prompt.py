@@ -46,7 +46,7 @@ class VirtualTokens(nn.Module):
     @classmethod
     def attach(cls, model: PreTrainedModel) -> VirtualTokens:
         """Put virtual tokens under a model; a second call returns the ones that are there. Freezes the model."""
-        embedding = model.get_input_embeddings()
+        embedding: Any = model.get_input_embeddings()
         if isinstance(embedding, cls):
             return embedding
         model.requires_grad_(False)

@@ -19,7 +19,8 @@ from transformers import PreTrainedTokenizerBase
 from spt.benchmarks.base import Benchmark, Example
 from spt.spec import Method, UserError
 
-SOFT_PROMPT_MARK = "\u2063spt\u2063"  # stands for S while the chat template is rendered; invisible separators, no text has it
+# Stand for S and for an answer while the chat template is rendered; invisible separators, which no text has.
+SOFT_PROMPT_MARK = "\u2063spt\u2063"
 ANSWER_MARK = "\u2063answer\u2063"
 
 
@@ -49,7 +50,7 @@ class Prompter:
 
     def target(self, text: str) -> list[int]:
         """Token ids of an answer and of the token that ends it: end of turn in a chat, else EOS."""
-        return self.answer(text) + [self._end_of_answer()]
+        return [*self.answer(text), self._end_of_answer()]
 
     def answer(self, text: str) -> list[int]:
         """Token ids of an answer as it stands behind a context, without an end."""
@@ -82,9 +83,10 @@ class Prompter:
         roles = ("user", "assistant")
         messages = [{"role": roles[i % 2], "content": turn} for i, turn in enumerate(turns)]
         # Reasoning models would else think before they answer; templates without the switch ignore it.
-        return self.tokenizer.apply_chat_template(
+        text = self.tokenizer.apply_chat_template(
             messages, tokenize=False, add_generation_prompt=answer_next, enable_thinking=False
         )
+        return str(text)
 
     def _shots(self, method: Method) -> tuple[Example, ...]:
         return self.shots if method == "few_shot" else ()

@@ -72,9 +72,10 @@ def _run(
     folder: RunFolder, cache: ModelCache, keep: Callable[[Message], None], leave: Callable[[], bool]
 ) -> Status:
     from spt import experiment  # torch: seconds
+    from spt.quiet import quiet
 
     run = experiment.run(folder.spec, folder.resume_state(), cache)
-    with _memory_errors(), disk_errors(home()), closing(run) as messages:
+    with quiet(), _memory_errors(), disk_errors(home()), closing(run) as messages:
         for message in messages:
             keep(message)
             if folder.stop_requested() and not folder.finished():

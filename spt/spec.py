@@ -1,6 +1,7 @@
 """RunSpec: every setting of a run, validated, frozen and hashed into the run id.
 
-Two people with the same spec have the same run id; running it again shows the stored result or goes on where it stopped.
+The same settings have the same run id everywhere: running them again shows the stored result, or goes on where it
+stopped.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PROTOCOL = 1
 
 
 class UserError(Exception):
-    """Something the user can mend. The message is one sentence: what is wrong and what to do. Shown without traceback."""
+    """Something the user can mend. The message, shown without traceback, says what is wrong and what to do."""
 
 
 class RunSpec(BaseModel):
@@ -58,8 +59,9 @@ class RunSpec(BaseModel):
     def run_id(self) -> str:
         """Stable content hash of the settings: 12 hex digits behind a readable stem, safe as a folder name."""
         canonical = json.dumps({"protocol": PROTOCOL, **self.model_dump()}, sort_keys=True)
-        stem = "".join(c if c.isalnum() else "-" for c in f"{self.benchmark}-{self.model.split('/')[-1]}").strip("-")[:40]
-        return f"{stem.lower()}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
+        readable = f"{self.benchmark}-{self.model.rstrip('/').split('/')[-1]}".lower()
+        stem = "".join(c if c.isascii() and c.isalnum() else "-" for c in readable).strip("-")[:40]
+        return f"{stem}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
 
     def command(self) -> str:
         """The command line that starts this very run; only settings that differ from the defaults are written."""

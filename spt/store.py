@@ -166,9 +166,11 @@ class RunFolder:
     def changed(self) -> float:
         """Unix time of the last event, or of the creation."""
         for path in (self._events, self.path / "spec.json"):
-            if path.exists():
+            try:
                 return path.stat().st_mtime
-        return 0.0
+            except FileNotFoundError:
+                continue
+        return 0.0  # deleted meanwhile
 
     # ---- control
 

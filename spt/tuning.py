@@ -67,7 +67,7 @@ class Tuner:
     ) -> None:
         assert virtual.vectors is not None, "set the initial vectors first"
         self.loaded, self.rows, self.spec = loaded, rows, spec
-        self.vectors = virtual.vectors
+        self.vectors, self.first_virtual_id = virtual.vectors, virtual.first_id
         self.peak_rate = spec.learning_rate * virtual.rms()
         self.step_done = 0
         self.optimizer = torch.optim.AdamW([self.vectors], lr=self.peak_rate, weight_decay=0.0)
@@ -80,7 +80,7 @@ class Tuner:
         rate = self.peak_rate * min(1.0, step / WARMUP_STEPS)
         self.optimizer.param_groups[0]["lr"] = rate
         self.optimizer.zero_grad()
-        loss = batch_loss(self.loaded, [self.rows[i] for i in indices])
+        loss = batch_loss(self.loaded, [self.rows[i] for i in indices], self.first_virtual_id)
         loss.backward()
         norm = torch.nn.utils.clip_grad_norm_([self.vectors], MAX_GRAD_NORM)
         self.optimizer.step()
@@ -97,7 +97,7 @@ class Tuner:
         """All that `restore` needs to go on bit for bit: vectors and Adam's moments."""
         state = self.optimizer.state[self.vectors]
         tensors = {"vectors": self.vectors.detach(), "exp_avg": state["exp_avg"], "exp_avg_sq": state["exp_avg_sq"]}
-        return Checkpoint(self.step_done, {name: tensor.float().cpu().numpy().copy() for name, tensor in tensors.items()})
+        return Checkpoint(self.step_done, {name: t.float().cpu().numpy().copy() for name, t in tensors.items()})
 
     @torch.no_grad()
     def restore(self, checkpoint: Checkpoint) -> None:
@@ -112,7 +112,7 @@ class Tuner:
         self.step_done = checkpoint.step
 
 
-def batch_loss(loaded: LoadedModel, rows: Sequence[TrainingRow]) -> Tensor:
+def batch_loss(loaded: LoadedModel, rows: Sequence[TrainingRow], first_virtual_id: int) -> Tensor:
     """Mean cross-entropy in nats over the target tokens, answer and end token alone.
 
     Rows are padded on the left, so targets end at the right edge and the head runs there only. Targets are masked by
@@ -120,7 +120,6 @@ def batch_loss(loaded: LoadedModel, rows: Sequence[TrainingRow]) -> Tensor:
     """
     targets, target_mask = left_pad([row.target for row in rows], loaded.device)
     full = [row.context + row.target for row in rows]
-    vocabulary = loaded.model.get_input_embeddings().weight.shape[0]
-    logits = last_logits(loaded, full, targets.shape[1] + 1, frozen_below=vocabulary)[:, :-1]
+    logits = last_logits(loaded, full, targets.shape[1] + 1, frozen_below=first_virtual_id)[:, :-1]
     wanted = target_mask.bool()
     return cross_entropy(logits[wanted].float(), targets[wanted])

@@ -196,6 +196,14 @@ def test_runs_tells_of_folders_it_cannot_read(spt: Callable[..., tuple[int, str,
     assert good.id in out and "written by another version of spt" in err
 
 
+def test_doctor_tells_what_this_machine_has(spt: Callable[..., tuple[int, str, str]], spt_home: Path) -> None:
+    status, out, _ = spt("doctor")
+    assert status == 0
+    for text in ("cpu", "memory", str(spt_home), "torch", "transformers", "offline mode"):
+        assert text in out
+    assert "{" not in out
+
+
 def test_models_and_benchmarks_are_listed(spt: Callable[..., tuple[int, str, str]]) -> None:
     assert all(name in spt("models")[1] for name in ("bundled", "gemma-3-270m"))
     assert all(name in spt("benchmarks")[1] for name in ("capitals", "capitals-mc", "trivia", "arithmetic"))

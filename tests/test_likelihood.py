@@ -24,7 +24,8 @@ def test_both_paths_equal_a_reference_one_option_at_a_time(architecture: str, ti
     virtual = VirtualTokens.attach(loaded.model)
     virtual.set(torch.randn(3, virtual.embedding.embedding_dim, generator=torch.Generator().manual_seed(0)))
     contexts = [row[:1] + virtual.ids + row[1:] for row in CONTEXTS]
-    reference = [[_one(loaded, context, option) for option in row] for context, row in zip(contexts, OPTIONS, strict=True)]
+    pairs = zip(contexts, OPTIONS, strict=True)
+    reference = [[_one(loaded, context, option) for option in row] for context, row in pairs]
     paths = [likelihood._from_the_start, likelihood.option_logprobs]
     for path in paths:
         found = path(loaded, contexts, OPTIONS)

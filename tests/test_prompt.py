@@ -62,7 +62,8 @@ def no_cache_greedy(loaded: LoadedModel, row: list[int], count: int) -> list[int
 def cached_greedy(loaded: LoadedModel, rows: list[list[int]], count: int) -> list[list[int]]:
     ids, mask = left_pad(rows, loaded.device)
     config = GenerationConfig(max_new_tokens=count, do_sample=False, pad_token_id=loaded.pad_id, eos_token_id=None)
-    return loaded.model.generate(input_ids=ids, attention_mask=mask, generation_config=config)[:, ids.shape[1] :].tolist()
+    output = loaded.model.generate(input_ids=ids, attention_mask=mask, generation_config=config)
+    return output[:, ids.shape[1] :].tolist()
 
 
 @torch.no_grad()
@@ -112,7 +113,7 @@ def provenance(name: str) -> Provenance:
 
 
 @torch.no_grad()
-def test_saved_and_loaded_prompt_is_the_same_and_peft_reads_it(loaded: LoadedModel, folder: Path, tmp_path: Path) -> None:
+def test_a_saved_prompt_is_the_same_and_peft_reads_it(loaded: LoadedModel, folder: Path, tmp_path: Path) -> None:
     virtual = attach(loaded)
     assert virtual.vectors is not None
     text = contexts(loaded, virtual)[1][1 + LENGTH :]

@@ -41,7 +41,7 @@ def test_the_loss_is_that_of_the_answers_alone(loaded: LoadedModel) -> None:
     """Left padding and the narrow head change neither the loss nor its gradient."""
     tuning = tuner(loaded)
     rows = tuning.rows[:4]
-    loss = batch_loss(loaded, rows)
+    loss = batch_loss(loaded, rows, tuning.first_virtual_id)
     loss.backward()
     gradient = tuning.vectors.grad.clone()  # type: ignore[union-attr]
     tuning.vectors.grad = None

@@ -1,12 +1,14 @@
 """trivia: general knowledge with short answers. Open-ended, short phrase.
 
 One row of `assets/benchmarks/trivia.jsonl`:
-    {"topic": "science", "subject": "radium", "question": "Who discovered radium together with her husband Pierre?",
-     "answer": "Marie Curie", "aliases": ["Curie", "Maria Skłodowska-Curie"], "split": "train"}
-Target: `Marie Curie`
+    {"topic": "geography", "subject": "Rhodesia", "question": "Which African country was called Rhodesia until 1980?",
+     "answer": "Zimbabwe", "aliases": [], "split": "train"}
+Target: `Zimbabwe`   Topic: `geography`
 
-Sixteen topics. Train and test are disjoint by subject: what a train question is about or answers with is neither subject
-nor answer in test. No answer occurs in its own question. Facts are timeless (no office holders, no records that fall).
+821 questions (574 train, 247 test) over sixteen topics, which take turns in the file, so that the first rows of a split
+show all of them. Train and test are disjoint by subject: what a train question is about or answers with is neither
+subject nor answer in test. No answer occurs in its own question. Facts are meant to last: no office holders, no records
+that may fall. Accents, case and articles need no alias: comparison folds them.
 
 Source: written for this project.   Licence: as the project.
 """
