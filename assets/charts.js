@@ -1,0 +1,99 @@
+// Everything the page does in the browser. A few functions, called from `js_on_load` of their components.
+(() => {
+  const css = (name) => getComputedStyle(document.body).getPropertyValue(name).trim();
+
+  // Figures name colours and fonts by CSS variable ("--soft"); here they become values of the current theme.
+  const resolve = (node) => {
+    if (typeof node === "string") return node.startsWith("--") ? css(node) || "#888" : node;
+    if (Array.isArray(node)) return node.map(resolve);
+    if (node && typeof node === "object")
+      return Object.fromEntries(Object.entries(node).map(([key, value]) => [key, resolve(value)]));
+    return node;
+  };
+
+  const merge = (base, over) => {
+    const out = { ...base };
+    for (const [key, value] of Object.entries(over || {}))
+      out[key] = value && typeof value === "object" && !Array.isArray(value) ? merge(base[key] || {}, value) : value;
+    return out;
+  };
+
+  // One Plotly div, drawn in place: a new figure, a new theme or a new width never mounts a second chart.
+  const chart = (element, props, watch) => {
+    const plot = element.querySelector(".plot");
+    let width = 0;
+    const draw = () => {
+      const figure = props.value;
+      if (!window.Plotly || !figure || !figure.data || !plot.clientWidth) return;
+      const layout = plot.clientWidth < 620 ? merge(figure.layout, figure.narrow) : figure.layout;
+      plot.setAttribute("role", "img");
+      plot.setAttribute("aria-label", figure.label || "");
+      plot.style.height = layout.height + "px";
+      window.Plotly.react(plot, resolve(figure.data), resolve({ ...layout, width: plot.clientWidth }), {
+        displaylogo: false, displayModeBar: false, responsive: false,
+      });
+    };
+    watch("value", draw);
+    new ResizeObserver(() => {
+      if (Math.abs(plot.clientWidth - width) > 1) { width = plot.clientWidth; draw(); }
+    }).observe(plot);
+    new MutationObserver(draw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+    if (!window.Plotly) window.addEventListener("load", draw);
+    draw();
+  };
+
+  // The address bar follows the run that is shown, and so does the title of the tab.
+  const follow = (element, watch) => {
+    const sync = () => {
+      const shown = element.querySelector("[data-run]");
+      document.title = shown ? shown.dataset.title : "spt";
+      const url = new URL(location.href);
+      if (!shown || url.searchParams.get("run") === shown.dataset.run) return;
+      url.searchParams.set("run", shown.dataset.run);
+      history.pushState(null, "", url);
+    };
+    watch("value", sync);
+    sync();
+    window.addEventListener("popstate", () => location.reload());
+  };
+
+  // A plain click on a link to a run opens it in this page; every other click is the browser's own.
+  const links = (element, trigger) => {
+    element.addEventListener("click", (event) => {
+      const link = event.target.closest("a[data-open]");
+      if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
+      event.preventDefault();
+      trigger("pick", { run: link.dataset.open });
+      window.scrollTo({ top: 0, behavior: "smooth" });
+    });
+  };
+
+  const copy = (element) => {
+    element.addEventListener("click", async (event) => {
+      const button = event.target.closest("button[data-copy]");
+      if (!button) return;
+      const text = element.querySelector("code").textContent;
+      try {
+        await navigator.clipboard.writeText(text);
+      } catch {
+        // No clipboard outside a secure context (a page served by address): select it, so that Ctrl+C copies.
+        getSelection().selectAllChildren(element.querySelector("code"));
+        return;
+      }
+      button.textContent = "copied";
+      setTimeout(() => (button.textContent = "copy"), 1500);
+    });
+  };
+
+  const theme = (element) => {
+    element.addEventListener("click", (event) => {
+      if (!event.target.closest("button[data-theme]")) return;
+      const dark = document.body.classList.toggle("dark");
+      localStorage.setItem("spt-theme", dark ? "dark" : "light");
+    });
+    const chosen = localStorage.getItem("spt-theme");
+    if (chosen) document.body.classList.toggle("dark", chosen === "dark");
+  };
+
+  window.spt = { chart, follow, links, copy, theme };
+})();

@@ -1,0 +1,114 @@
+"""Reads run folders for all open pages together: ten viewers of a run cost one reader."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from spt import queue
+from spt.metrics import Prediction
+from spt.spec import METHODS, Method, RunSpec
+from spt.store import RunFolder, Status, Store
+from spt.view import RunView
+
+KEPT = 32  # runs whose folded events stay in memory
+LIST_AGE = 1.0  # seconds that a list of runs is good for
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One line of the list of runs."""
+
+    id: str
+    spec: RunSpec
+    status: Status
+    exact_match: float | None  # with the soft prompt
+
+
+@dataclass
+class Shown:
+    """One run as the page needs it."""
+
+    folder: RunFolder
+    view: RunView
+    status: Status = "new"
+    position: int | None = None
+    offset: int = 0
+    predictions: dict[Method, Sequence[Prediction]] = field(default_factory=dict)
+    read: dict[Method, int] = field(default_factory=dict)  # how far a method was when its answers were read last
+    started: float | None = None  # of the attempt that `predictions` belong to
+
+    def catch_up(self) -> bool:
+        """Read what was appended since the last call; whether the status changed.
+
+        The status is read first: a run that is found finished then has all its events.
+        """
+        before, self.status = self.status, self.folder.status()
+        self.position = queue.position(self.folder.id)
+        events, end = self.folder.read_events(self.offset)
+        if end < self.offset:  # reset: what was folded is gone
+            self.view = RunView(self.folder.spec)
+        self.offset = end
+        self.view.update(events)
+        if self.view.started != self.started:  # made anew since: the answers read before are those of another attempt
+            self.predictions, self.read, self.started = {}, {}, self.view.started
+        for method in METHODS:
+            scored, current = method in self.view.scores, method == self.view.phase
+            done = self.folder.spec.items if scored else self.view.phase_done if current else 0
+            if done and self.read.get(method) != done:
+                self.predictions[method], self.read[method] = self.folder.predictions(method), done
+        return before != self.status
+
+
+class Follower:
+    """Keeps the runs that were looked at last, and reads only what is new."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._lock = threading.Lock()
+        self._runs: OrderedDict[str, Shown] = OrderedDict()
+        self._scores: dict[str, tuple[float, Status, float | None]] = {}
+        self._list: list[Listed] = []
+        self._list_read = float("-inf")
+
+    def get(self, run: str) -> Shown:
+        """The run as it is now. Raises UserError for one that is not there (any more) or cannot be read."""
+        with self._lock:
+            folder = self._store.get(run)
+            shown = self._runs.get(run)
+            if shown is None:
+                shown = self._runs[run] = Shown(folder, RunView(folder.spec))
+                while len(self._runs) > KEPT:
+                    self._runs.popitem(last=False)
+            self._runs.move_to_end(run)
+            if shown.catch_up():
+                self._list_read = float("-inf")
+            return shown
+
+    def expire(self) -> None:
+        """Have the next call of `listed` read the folders again."""
+        with self._lock:
+            self._list_read = float("-inf")
+
+    def listed(self) -> list[Listed]:
+        """All runs, the last changed first. Pages that ask within a second share one reading of the folders."""
+        with self._lock:
+            if time.monotonic() - self._list_read > LIST_AGE:
+                self._list, self._list_read = self._read_list(), time.monotonic()
+            return self._list
+
+    def _read_list(self) -> list[Listed]:
+        found = []
+        for folder in self._store.runs():
+            changed = folder.changed()
+            known = self._scores.get(folder.id)
+            if known is None or known[0] != changed or known[1] != "finished":
+                status = folder.status()
+                result = folder.result() if status == "finished" else None
+                score = result.methods["soft_prompt"].exact_match.rate if result else None
+                known = self._scores[folder.id] = (changed, status, score)
+            found.append(Listed(folder.id, folder.spec, known[1], known[2]))
+        return found

@@ -1,0 +1,194 @@
+"""The run on the page: title, headline, stepper; the list of earlier runs; and what a visitor sees before the first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from spt.events import PHASES, DataLoaded, Phase
+from spt.presets import PRESETS
+from spt.spec import Method, RunSpec
+from spt.store import Status
+from spt.ui.follow import Listed
+from spt.ui.scores import headline
+from spt.ui.text import count, esc, marks, method_title, percent, short_model
+from spt.view import RunView, duration
+
+STATUS: dict[Status, str] = {
+    "new": "Not started",
+    "queued": "Waiting",
+    "running": "Running",
+    "stopped": "Stopped",
+    "failed": "Failed",
+    "interrupted": "Interrupted",
+    "finished": "Finished",
+}
+LIVE: tuple[Status, ...] = ("queued", "running")  # the page keeps polling
+IDEA = "Does the score measure knowledge, or format?"
+DOING: dict[Phase, str] = {
+    "load": "Loading the model",
+    "zero_shot": "Answering without examples",
+    "few_shot": "Answering with examples",
+    "tuning": "Tuning the soft prompt",
+    "soft_prompt": "Answering with the soft prompt",
+}
+
+
+def model_title(model: str) -> str:
+    """The preset's title, or the last part of a hub id or path."""
+    return PRESETS[model].title if model in PRESETS else short_model(model)
+
+
+def phase_title(phase: Phase, shots: int) -> str:
+    if phase == "load":
+        return "Load"
+    return "Tuning" if phase == "tuning" else method_title(phase, shots)
+
+
+def sentence(status: Status, view: RunView, position: int | None) -> str:
+    """The one large line: what is happening, or what came out."""
+    found = headline(view.scores) if view.scores else ""
+    if status == "queued":
+        return f"Waiting for the device: {count(position, 'run')} before this one." if position else "Starting …"
+    if status == "failed":
+        return view.message or "The run failed without saying why; the server's log has more."
+    if status == "running":
+        return found or (f"{DOING[view.phase]} …" if view.phase else "Starting …")
+    if status in ("stopped", "interrupted"):
+        why = "Stopped" if status == "stopped" else "Interrupted: the process that ran it is gone"
+        where = f" at step {len(view.losses)} of {view.spec.steps}" if view.losses else ""
+        return f"{why}{where}. Resume goes on from there, with the same result as an unbroken run."
+    return found or "Not started yet."
+
+
+def _complete(phase: Phase, view: RunView) -> bool:
+    """Whether a phase is behind us; in a resumed run also those of earlier attempts."""
+    if phase == "load":
+        return view.model is not None and view.data is not None
+    return len(view.losses) >= view.spec.steps if phase == "tuning" else phase in view.scores
+
+
+def _step(phase: Phase, status: Status, view: RunView) -> str:
+    now = phase == view.phase and status not in ("finished", "queued")
+    done = status == "finished" or (_complete(phase, view) and not now)
+    state = "now" if now else "done" if done else "todo"
+    share = 1.0 if done else view.phase_fraction if now else 0.0
+    small = ""
+    if now and view.phase_total:
+        left = f" · {duration(view.phase_seconds_left)} left" if view.phase_seconds_left is not None else ""
+        small = f"{view.phase_done} of {view.phase_total}{left}"
+    elif done and phase in view.phase_seconds:
+        small = duration(view.phase_seconds[phase])
+    # A step of unknown length (loading) moves to and fro instead of standing still.
+    moving = " open" if now and not view.phase_total and status == "running" else ""
+    return (
+        f'<li class="{state}"{" aria-current=step" if now else ""}>'
+        f'<span class="rail{moving}"><i style="width:{share * 100:.1f}%"></i></span>'
+        f"<b>{esc(phase_title(phase, view.spec.shots))}</b><small>{small}</small></li>"
+    )
+
+
+def stepper(status: Status, view: RunView) -> str:
+    """Five steps from loading to the final answers; the current one fills and says how long it still takes."""
+    return f'<ol class="stepper">{"".join(_step(phase, status, view) for phase in PHASES)}</ol>'
+
+
+def run_html(run: str, status: Status, view: RunView, position: int | None) -> str:
+    """Top of a run. `data-run` and `data-title` are read by `charts.js`: address bar and tab title follow them."""
+    spec, words = view.spec, STATUS[status]
+    title = f"{spec.benchmark} · {model_title(spec.model)}"
+    share = f"{view.phase_done * 100 // view.phase_total} % " if status == "running" and view.phase_total else ""
+    failed = " failed" if status == "failed" else ""
+    left = view.seconds_left if status == "running" else None
+    about = f"<span>about {duration(left)} left</span>" if left is not None else ""
+    return (
+        f'<div data-run="{esc(run)}" data-title="{esc(f"{share}{words.lower()} · {spec.benchmark} · spt")}">'
+        f'<div class="run-head"><span class="pill {status}">{words}</span><b>{esc(title)}</b>'
+        f"<span>seed {spec.seed}, {count(spec.steps, 'step')} × {spec.batch_size}</span>{about}</div>"
+        f'<p class="headline{failed}" role="status">{esc(sentence(status, view, position))}</p>'
+        f"{stepper(status, view)}</div>"
+    )
+
+
+def legend_html(spec: RunSpec, data: DataLoaded | None) -> str:
+    """Title and key of the three panels; says how many items stand behind the lines."""
+    probed = count(len(data.probed), "test item") if data else "a few test items"
+    every = f"all {count(data.items, 'test item')}" if data else "all test items"
+    lines: tuple[tuple[str, Method], ...] = (("zero", "zero_shot"), ("few", "few_shot"), ("soft", "soft_prompt"))
+    keys = "".join(f'<span class="{c}"><i></i>{esc(method_title(m, spec.shots))}</span>' for c, m in lines)
+    return (
+        f'<h3>Format, knowledge and score, step by step</h3><p class="note">Soft prompt: {probed}, scored again every '
+        f"{count(spec.probe_every, 'step')}. Baselines: {every}.</p>"
+        f'<div class="legend">{keys}<span class="ci"><i></i>95 % interval</span></div>'
+    )
+
+
+def broken_html(message: str) -> str:
+    """For an address whose run is not here or cannot be read. The address stays: it may be right another time."""
+    return (
+        f'<div><p class="headline failed" role="alert">{esc(message)}</p>'
+        '<p class="sub">Pick an earlier run from the list, or start a new one.</p></div>'
+    )
+
+
+def welcome_html() -> str:
+    """The idea for a visitor with one minute: one question, two answers, one of which scores."""
+    answers = (
+        ("zero", "Zero-shot", "The capital of Oman is Muscat.", False, "scores", "0"),
+        ("soft", "With the tuned prompt", "#### Muscat", True, "scores", "1"),
+    )
+    columns = "".join(
+        f'<div class="reply {colour}{" hit" if in_format else ""}"><h5>{title}</h5>'
+        f'<p class="answer-text">{esc(text)}</p>'
+        f'{marks(True, in_format)}<p class="verdict">{verb} <b>{score}</b></p></div>'
+        for colour, title, text, in_format, verb, score in answers
+    )
+    return (
+        f'<div class="welcome"><h1>{esc(IDEA)}</h1><ol>'
+        "<li><span>A benchmark counts an answer only if it is right <b>and</b> written the way it wants. "
+        "Models fail at the second and look as if they failed at the first.</span></li>"
+        "<li><span>spt tunes <b>ten vectors</b> in front of the question, for 80 steps, with the model frozen: "
+        "enough to learn the form, too little to learn facts.</span></li>"
+        "<li><span>Then it compares zero-shot, few-shot and soft prompt, and shows <b>knowledge</b> apart from "
+        "<b>format</b>. Press Start: about three minutes on a laptop.</span></li></ol>"
+        '<article class="exhibit"><header>'
+        '<div class="question"><p class="answer-text">What is the capital of Oman?</p></div>'
+        '<div class="wanted"><span>Reference</span><p class="answer-text">#### Muscat</p></div></header>'
+        f'<div class="replies">{columns}</div></article></div>'
+    )
+
+
+def header_html() -> str:
+    return (
+        f'<header class="top"><b><a href="?">spt</a></b><span>{esc(IDEA)}</span>'
+        '<button type="button" class="quiet" data-theme aria-label="Light or dark">light / dark</button>'
+        "</header>"
+    )
+
+
+def footer_html() -> str:
+    return (
+        '<div class="bottom"><span>Soft-prompt tuning for benchmark evaluation, after '
+        '<a href="https://arxiv.org/abs/2606.12117">arXiv:2606.12117</a> and '
+        '<a href="https://arxiv.org/abs/2104.08691">arXiv:2104.08691</a>.</span>'
+        "<span>Runs go on when this page closes; its address brings you back.</span></div>"
+    )
+
+
+def runs_html(runs: Sequence[Listed], shown: str, first: int = 6) -> str:
+    """Earlier runs, newest first; the rest folds away. Plain links, so that a new tab works too."""
+    if not runs:
+        return ""
+
+    def line(run: Listed) -> str:
+        here = ' aria-current="true"' if run.id == shown else ""
+        score = percent(run.exact_match) if run.exact_match is not None else ""
+        return (
+            f'<a href="?run={esc(run.id)}" data-open="{esc(run.id)}"{here}><b>{esc(run.spec.benchmark)}</b>'
+            f'<span class="score">{score}</span><small>{esc(model_title(run.spec.model))}</small>'
+            f"<small>{STATUS[run.status].lower()}</small></a>"
+        )
+
+    rest = "".join(map(line, runs[first:]))
+    more = f"<details><summary>{count(len(runs) - first, 'more run')}</summary>{rest}</details>" if rest else ""
+    head = '<h3>Runs <span class="note" title="with the soft prompt">exact match</span></h3>'
+    return f'<nav class="runs" aria-label="Runs">{head}{"".join(map(line, runs[:first]))}{more}</nav>'

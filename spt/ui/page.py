@@ -1,0 +1,136 @@
+"""What the page shows for a run: the properties of every part, and which of them an open page does not have yet."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import gradio as gr
+
+from spt.spec import UserError
+from spt.store import Status, Store
+from spt.ui import answers, charts, live, scores
+from spt.ui.follow import Follower, Shown
+
+# Which buttons a run has, by its status.
+BUTTONS: dict[str, tuple[Status, ...]] = {
+    "stop": ("queued", "running"),
+    "resume": ("stopped", "interrupted", "failed", "new"),
+    "again": ("finished",),
+}
+
+START: dict[Status, str] = {
+    "new": "Start",
+    "queued": "Show this run",
+    "running": "Show this run",
+    "stopped": "Resume",
+    "interrupted": "Resume",
+    "failed": "Try again",
+    "finished": "Show the result",
+}
+
+
+@dataclass
+class Session:
+    """What one open page looks at, and what it has been sent."""
+
+    run: str = ""
+    form: str = ""  # the run that the form's settings would start
+    question: str = ""  # followed in the timeline; empty = the most telling one
+    filter: str = "all"
+    page: int = 1
+    sent: dict[str, Any] = field(default_factory=dict)
+
+    def open(self, run: str) -> None:
+        """Look at a run, from its top."""
+        if run != self.run:
+            self.run, self.question, self.filter, self.page = run, "", "all", 1
+
+
+class Page:
+    """Components by name, the values they should have, and the difference to what was sent."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.follower = Follower(store)
+        self.parts: dict[str, Any] = {}  # Gradio adds the methods of a component at run time
+
+    def outputs(self) -> list[Any]:
+        return list(self.parts.values())
+
+    def render(self, session: Session) -> list[Any]:
+        """Updates of all parts, in the order of `outputs`; parts that would not change are skipped."""
+        wanted = self.wanted(session)
+        updates = []
+        for name in self.parts:
+            new = wanted.get(name, {"visible": False})
+            if name != "timer":
+                new = {"visible": True, **new}
+            if session.sent.get(name) == new:
+                updates.append(gr.skip())
+            else:
+                session.sent[name] = new
+                updates.append(gr.update(**new))
+        return updates
+
+    def wanted(self, session: Session) -> dict[str, dict[str, Any]]:
+        """Properties of every part that is shown; a part that is not named is hidden."""
+        runs: dict[str, dict[str, Any]] = {
+            "runs": {"value": live.runs_html(self.follower.listed(), session.run)},
+            "start": {"value": START[self._status(session.form)]},
+        }
+        if not session.run:
+            return runs | {"run": {"value": live.welcome_html()}, "timer": {"active": False}}
+        try:
+            shown = self.follower.get(session.run)
+        except UserError as error:
+            html = live.broken_html(str(error))
+            return runs | {"run": {"value": html}, "timer": {"active": False}}
+        return runs | self._of_run(session, shown)
+
+    def _status(self, run: str) -> Status:
+        """How the run stands that the form would start; `new` if it never was."""
+        try:
+            return self.store.get(run).status()
+        except UserError:
+            return "new"
+
+    def _of_run(self, session: Session, shown: Shown) -> dict[str, dict[str, Any]]:
+        view, status, spec = shown.view, shown.status, shown.folder.spec
+        losses, probes = list(view.losses.values()), list(view.probes.values())
+        parts: dict[str, dict[str, Any]] = {
+            "run": {"value": live.run_html(session.run, status, view, shown.position)},
+            "timer": {"active": status in live.LIVE},
+            "body": {},
+        }
+        for button, when in BUTTONS.items():
+            parts[button] = {"visible": status in when}
+        stopping = status == "running" and shown.folder.stop_requested()
+        parts["stop"] |= {"value": "Stopping …" if stopping else "Stop", "interactive": not stopping}
+        parts["scores"] = {"value": scores.table(view.scores, spec.shots), "visible": bool(view.scores)}
+        parts["facts"] = {"value": scores.facts(spec, view.model, view.result)}
+        if view.data and view.data.closed and shown.predictions:
+            parts["letters"] = {"value": scores.letters(shown.predictions, spec.shots)}
+        if view.scores or losses or probes:
+            parts["charts"] = {}
+        parts["legend"] = {"value": live.legend_html(spec, view.data)}
+        parts["loss"] = {"value": charts.loss_figure(session.run, losses, spec.steps)}
+        parts["probe"] = {"value": charts.probe_figure(session.run, probes, view.scores, spec.steps, spec.shots)}
+        if view.data and probes:
+            questions = {q.id: q for q in view.data.probed}
+            chosen = session.question or answers.interesting(probes, view.data.probed) or ""
+            parts["watch"] = {}
+            parts["question"] = {"choices": answers.probe_choices(view.data.probed), "value": chosen}
+            parts["timeline"] = {"value": answers.timeline(questions.get(chosen), probes)}
+        if shown.predictions:
+            items = answers.join(shown.predictions)
+            last = answers.pages(items, session.filter)
+            session.page = min(max(1, session.page), last)
+            parts["compare"] = {}
+            parts["filter"] = {"choices": answers.choices(items), "value": session.filter}
+            parts["answers"] = {"value": answers.side_by_side(items, session.filter, session.page, spec.shots)}
+            parts["pager"] = {"visible": last > 1}
+            parts["previous"] = {"interactive": session.page > 1}
+            parts["next"] = {"interactive": session.page < last}
+            parts["where"] = {"value": f'<span class="where">page {session.page} of {last}</span>'}
+        return parts

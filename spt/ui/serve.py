@@ -1,0 +1,48 @@
+"""Start the page and the worker beside it."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import gradio as gr
+
+from spt.spec import UserError
+from spt.store import Store
+from spt.ui import app, theme
+from spt.worker import WorkerProcess
+
+
+def serve(host: str, port: int) -> None:
+    """Serve until interrupted. The worker ends with the page; what it was running goes on at the next start.
+
+    Raises UserError if the port is taken.
+    """
+    gr.set_static_paths([theme.plotly_js()])
+    page = app.build(Store()).queue(default_concurrency_limit=None)
+    try:
+        _, address, _ = page.launch(
+            server_name=host,
+            server_port=port,
+            theme=theme.theme(),
+            css=theme.css(),
+            head=theme.head(),
+            footer_links=[],
+            run_history=False,
+            favicon_path=theme.ASSETS / "favicon.svg",
+            ssr_mode=False,
+            show_error=True,
+            quiet=True,
+            prevent_thread_lock=True,
+        )
+    except OSError as error:
+        raise UserError(
+            f"Port {port} of {host} cannot be used, most likely it is taken: choose another, PORT={port + 1}."
+        ) from error
+    print(f"spt is at {address} (Ctrl+C ends it)", flush=True)
+    ended = threading.Event()
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, lambda *_: ended.set())
+    with WorkerProcess():
+        ended.wait()
+        page.close(verbose=False)

@@ -1,0 +1,74 @@
+"""Small pieces of HTML and wording that every part of the page shares. All text from outside goes through `esc`."""
+
+from __future__ import annotations
+
+from html import escape
+
+from spt.metrics import Rate
+from spt.spec import Method
+
+METRICS: dict[str, str] = {"format": "Format following", "knowledge": "Knowledge", "exact_match": "Exact match"}
+
+
+def esc(text: object) -> str:
+    """Text as text: nothing in it can become markup."""
+    return escape(str(text), quote=True)
+
+
+def method_title(method: Method, shots: int | None = None) -> str:
+    """How a method is called on the page; few-shot says how many shots where that is known."""
+    if method == "few_shot":
+        return f"{shots}-shot" if shots else "Few-shot"
+    return {"zero_shot": "Zero-shot", "soft_prompt": "Soft prompt"}[method]
+
+
+def percent(share: float) -> str:
+    """`62 %`, with a thin no-break space."""
+    return f"{share * 100:.0f}\u202f%"
+
+
+def points(difference: float) -> str:
+    """A difference of two shares in percentage points; a minus is a real minus."""
+    value = round(difference * 100)
+    return f"{'−' if value < 0 else ''}{abs(value)}"
+
+
+def interval(rate: Rate) -> str:
+    """`51–72 %`: the 95 % interval of a rate."""
+    return f"{rate.low * 100:.0f}–{rate.high * 100:.0f}\u202f%"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """`1 item`, `64 items`, `12,000 items`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def mark(yes: bool, label: str) -> str:
+    """A pill that says whether `label` holds: by word, sign and shape, never by colour alone."""
+    kind, sign, words = ("yes", "✓", label) if yes else ("no", "✕", f"not {label}")
+    return f'<span class="mark {kind}"><i aria-hidden="true">{sign}</i>{esc(words)}</span>'
+
+
+def marks(right: bool, in_format: bool) -> str:
+    """The two marks of an answer."""
+    return f'<span class="marks">{mark(right, "right")}{mark(in_format, "in format")}</span>'
+
+
+def long_text(text: str, limit: int = 200) -> str:
+    """Text with its line breaks; what is longer than `limit` folds behind a click. An empty answer says so."""
+    if not text.strip():
+        return '<p class="answer-text empty">(empty answer)</p>'
+    lines = text.split("\n")
+    if len(text) <= limit and len(lines) <= 8:
+        return f'<p class="answer-text">{esc(text)}</p>'
+    head = "\n".join(lines[:8])[:limit].rstrip()
+    return (
+        f'<details class="long"><summary><span class="answer-text">{esc(head)} …</span>'
+        f'<span class="more">show all {len(text):,} characters</span></summary>'
+        f'<p class="answer-text">{esc(text)}</p></details>'
+    )
+
+
+def short_model(model: str) -> str:
+    """The last part of a hub id or path."""
+    return model.rstrip("/\\").replace("\\", "/").split("/")[-1] or model

@@ -1,0 +1,166 @@
+"""The whole path in a real browser: Start, curves grow, reload, Stop, Resume, result, filters.
+
+A real server and worker, a tiny random model, headless Chromium.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spt.spec import RunSpec
+from spt.store import Store
+from tests.ui import samples
+
+ROOT = Path(__file__).parents[2]
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
+FLAGS = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium")
+
+PATIENCE = 60_000  # ms; a worker's first import of torch takes its time on a busy machine
+
+
+@pytest.fixture
+def server(spt_home: Path) -> Iterator[str]:
+    """The address of `python app.py`, once it answers."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    environment = {**os.environ, "SPT_HOME": str(spt_home), "PORT": str(port), "HF_HUB_OFFLINE": "1"}
+    process = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment)
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(300):
+            try:
+                urllib.request.urlopen(address, timeout=5).close()
+                break
+            except OSError:
+                assert process.poll() is None, "app.py ended"
+                time.sleep(0.1)
+        yield address
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture
+def browser() -> Iterator[Any]:
+    with sync_api.sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        yield chromium
+        chromium.close()
+
+
+def opened(browser: Any, address: str) -> tuple[Any, list[str]]:
+    """A page, and the list of what went wrong in it: console errors and requests to elsewhere."""
+    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    page.set_default_timeout(PATIENCE)
+    wrong: list[str] = []
+    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: wrong.append(str(error)))
+    here = ("http://127.0.0.1:", "data:", "blob:")
+    page.on("request", lambda request: None if request.url.startswith(here) else wrong.append(request.url))
+    page.goto(address)
+    page.wait_for_selector("#start")
+    return page, wrong
+
+
+def fill(page: Any, field: str, value: object) -> None:
+    box = page.locator(f"#field-{field} input").first
+    box.fill(str(value))
+    box.press("Enter")
+
+
+def points(page: Any) -> int:
+    """How many steps the loss curve shows."""
+    return int(page.evaluate("() => document.querySelector('#loss-chart .plot')?.data?.[0]?.x.length || 0"))
+
+
+def test_from_start_to_result(server: str, browser: Any, tiny: Callable[[str], Path]) -> None:
+    page, wrong = opened(browser, server)
+    page.wait_for_selector(".welcome")
+    fill(page, "model", tiny("llama"))
+    page.click("#advanced > button")
+    settings = {"items": 18, "batch_size": 2, "probe_every": 100, "probe_items": 3, "virtual_tokens": 0}
+    for field, value in settings.items():
+        fill(page, field, value)
+    page.wait_for_selector("#problem >> text=virtual_tokens")
+    fill(page, "virtual_tokens", 3)
+    page.wait_for_selector("#problem >> text=virtual_tokens", state="hidden")
+    fill(page, "steps", 400)
+    page.wait_for_selector("#command >> text=--steps 400")
+
+    page.click("#start")
+    page.wait_for_selector(".pill.running")
+    page.wait_for_function("() => (document.querySelector('#loss-chart .plot')?.data?.[0]?.x.length || 0) > 3")
+    assert "?run=capitals-llama" in page.url
+
+    # A reload, and a second page, show the run so far and go on; the chart is updated in place.
+    page.reload()
+    page.wait_for_function("() => (document.querySelector('#loss-chart .plot')?.data?.[0]?.x.length || 0) > 3")
+    page.evaluate("() => { document.querySelector('#loss-chart .plot').dataset.mine = 'yes' }")
+    seen = points(page)
+    page.wait_for_function(f"() => document.querySelector('#loss-chart .plot').data[0].x.length > {seen}")
+    assert page.evaluate("() => document.querySelector('#loss-chart .plot').dataset.mine") == "yes"
+    second, wrong_there = opened(browser, page.url)
+    second.wait_for_selector(".pill.running")
+    second.close()
+
+    page.click("#stop")
+    page.wait_for_selector(".pill.stopped")
+    page.click("#resume")
+    page.wait_for_selector(".pill.finished")
+    assert points(page) == 400
+    assert page.locator(".scores tbody tr:not(.pending)").count() == 3
+    page.wait_for_selector("#answers article")
+    total = page.locator("#answers article").count()
+    page.click("#filters >> text=Wrong")
+    page.wait_for_selector("#answers >> text=Not right with the soft prompt")
+    assert total == 18
+    page.wait_for_selector("#start >> text=Show the result")
+    assert wrong == [] and wrong_there == []
+
+
+def test_hostile_text_and_an_unknown_run(server: str, browser: Any) -> None:
+    folder = samples.finished(Store(), closed=True)
+    page, wrong = opened(browser, f"{server}/?run={folder.id}")
+    page.wait_for_selector("#answers article")
+    assert page.locator("#answers article").count() == 20
+    page.click("#next")
+    page.wait_for_selector("#pager >> text=page 2 of 3")
+    page.wait_for_selector("#answers >> text=21–40")
+    assert page.locator("#main img").count() == 0 and page.locator("#main script").count() == 0
+    assert page.title() != "hacked" and "<script>alert(1)</script>" in page.inner_text("#answers")
+    page.wait_for_selector("text=First letter of the answers")
+    other = Store().create(RunSpec(benchmark="trivia"))
+    page.goto(page.url)
+    page.click(f"a[data-open='{other.id}']")
+    page.wait_for_selector(".pill.new")
+    page.wait_for_url(f"**/?run={other.id}")
+    page.go_back()
+    page.wait_for_selector(".pill.finished")
+    page.goto(f"{server}/?run=nowhere")
+    page.wait_for_selector("text=There is no run")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{server}/?run={folder.id}")
+    page.wait_for_selector("#answers article")
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    assert wrong == []

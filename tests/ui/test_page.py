@@ -1,0 +1,136 @@
+"""What the page shows for a run folder, and that it sends only what changed. No browser, no model."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from spt import events as ev
+from spt import queue
+from spt.spec import RunSpec
+from spt.store import RunFolder, Store
+from spt.ui import app
+from spt.ui.page import Page, Session
+from tests.ui import samples
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def store(spt_home: Path) -> Store:
+    return Store()
+
+
+@pytest.fixture
+def page(store: Store) -> Page:
+    page = Page(store)
+    page.parts = dict.fromkeys(
+        ["runs", "start", "run", "stop", "resume", "again", "body", "scores", "charts", "compare", "answers", "timer"]
+    )
+    return page
+
+
+def part(page: Page, session: Session, name: str) -> dict[str, object]:
+    return page.wanted(session).get(name, {"visible": False})
+
+
+def test_web_process_imports_no_torch() -> None:
+    code = "import sys, spt.ui.serve; print(sorted({'torch', 'transformers', 'plotly'} & set(sys.modules)))"
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == "[]"
+
+
+def test_nothing_in_the_page_comes_from_elsewhere() -> None:
+    from spt.ui import theme
+
+    assert theme.plotly_js().is_file()
+    assert "http" not in theme.head() and "http" not in theme.css() and "@import" not in theme.css()
+
+
+def test_page_builds(store: Store) -> None:
+    assert app.build(store).config["components"]
+
+
+def test_before_the_first_run(page: Page) -> None:
+    assert "knowledge, or format" in str(part(page, Session(), "run"))
+    assert part(page, Session(), "timer") == {"active": False}
+
+
+def test_unknown_run_says_so(page: Page) -> None:
+    session = Session(run="../../etc")
+    assert "There is no run" in str(part(page, session, "run")) and "body" not in page.wanted(session)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_finished_run(page: Page, store: Store, closed: bool) -> None:
+    folder = samples.finished(store, closed)
+    wanted = page.wanted(Session(run=folder.id, form=folder.id))
+    assert wanted["again"]["visible"] and not wanted["stop"]["visible"] and wanted["timer"] == {"active": False}
+    assert wanted["start"] == {"value": "Show the result"}
+    assert ("letters" in wanted) == closed
+    assert "0.0043\u202f%" in wanted["facts"]["value"]
+    assert "51\u202f%" in wanted["runs"]["value"]
+
+
+def test_only_changes_are_sent(page: Page, store: Store) -> None:
+    session = Session(run=samples.finished(store).id)
+    assert any("value" in update for update in page.render(session))
+    assert all(update == {"__type__": "update"} for update in page.render(session))
+
+
+def test_every_status_has_its_buttons_and_words(page: Page, store: Store) -> None:
+    folder = store.create(RunSpec())
+    session = Session(run=folder.id)
+
+    def shown() -> tuple[str, list[str], bool]:
+        wanted = page.wanted(session)
+        buttons = [name for name in ("stop", "resume", "again") if wanted[name]["visible"]]
+        return str(wanted["run"]["value"]), buttons, bool(wanted["timer"]["active"])
+
+    queue.submit(folder)
+    html, buttons, live = shown()
+    assert "Waiting" in html and buttons == ["stop"] and live
+    other = store.create(RunSpec(seed=1))
+    queue.submit(other)
+    assert "1 run before this one" in str(part(page, Session(run=other.id), "run"))
+    queue.cancel(folder.id)
+    with folder.lock():
+        _begin(folder)
+        html, buttons, live = shown()
+        assert "Running" in html and "Loading the model" in html and buttons == ["stop"] and live
+        folder.request_stop()
+        assert page.wanted(session)["stop"] == {"visible": True, "value": "Stopping …", "interactive": False}
+    html, buttons, live = shown()
+    assert "Interrupted" in html and buttons == ["resume"] and not live
+    folder.append(ev.RunStopped())
+    html, buttons, live = shown()
+    assert "Stopped" in html and buttons == ["resume"] and not live
+    folder.append(ev.RunFailed(message="There is no <model> here."))
+    html, buttons, live = shown()
+    assert "There is no &lt;model&gt; here." in html and buttons == ["resume"] and not live
+
+
+def test_a_run_made_anew_forgets_its_answers(page: Page, store: Store) -> None:
+    folder = samples.finished(store)
+    session = Session(run=folder.id)
+    assert "compare" in page.wanted(session)
+    folder.reset()
+    assert "compare" not in page.wanted(session) and "scores" not in [
+        name for name, value in page.wanted(session).items() if name == "scores" and value["visible"]
+    ]
+
+
+def test_a_deleted_run_is_said_to_be_gone(page: Page, store: Store) -> None:
+    folder = samples.finished(store)
+    session = Session(run=folder.id)
+    page.render(session)
+    folder.delete()
+    assert "There is no run" in str(part(page, session, "run"))
+
+
+def _begin(folder: RunFolder) -> None:
+    folder.append(ev.RunStarted(run=folder.id))
+    folder.append(ev.PhaseStarted(phase="load"))
