@@ -1,0 +1,58 @@
+"""The spec: one hash for the same settings, one sentence for bad ones, and a command that says the same again."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+from typer.testing import CliRunner
+
+from spt.cli import app
+from spt.spec import RunSpec, UserError
+
+
+def test_the_run_id_is_stable_and_follows_every_setting() -> None:
+    assert RunSpec().run_id.startswith("capitals-bundled-")
+    assert RunSpec(seed=0).run_id == RunSpec().run_id
+    changes = {
+        "model": "other", "revision": "r", "benchmark": "trivia", "precision": "fp32", "chat_template": "off", "shots": 2,
+        "virtual_tokens": 3, "steps": 7, "batch_size": 2, "learning_rate": 0.5, "seed": 9, "items": 5, "probe_every": 1,
+        "probe_items": 2,
+    }  # fmt: skip
+    assert set(changes) == set(RunSpec.model_fields)
+    ids = {RunSpec(**{name: value}).run_id for name, value in changes.items()}
+    assert len(ids | {RunSpec().run_id}) == len(changes) + 1
+
+
+@pytest.mark.parametrize("model", ["org/Näme 7B!", "/a/folder/", "../..", "é" * 300])
+def test_the_run_id_is_a_safe_folder_name(model: str) -> None:
+    run_id = RunSpec(model=model).run_id
+    assert all(c.isascii() and (c.isalnum() or c == "-") for c in run_id) and len(run_id) < 60
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"steps": 0}, "steps = 0"),
+        ({"virtual_tokens": 10**6}, "virtual_tokens = 1000000"),
+        ({"learning_rate": -1}, "learning_rate = -1"),
+        ({"learning_rate": float("nan")}, "learning_rate = nan"),
+        ({"precision": "fp64"}, "precision = 'fp64'"),
+        ({"model": ""}, "model = ''"),
+        ({"flavour": 1}, "flavour"),
+    ],
+)
+def test_a_bad_setting_is_named_in_one_sentence(settings: dict[str, object], words: str) -> None:
+    with pytest.raises(UserError) as error:
+        RunSpec.parse(**settings)
+    message = str(error.value)
+    assert words in message and message.endswith(".") and "\n" not in message
+
+
+def test_the_command_says_the_same_settings_again() -> None:
+    """What the page shows for copying is parsed by the real command line into the same run."""
+    spec = RunSpec(model="no such folder; rm -rf", benchmark="trivia", learning_rate=0.25, seed=3, chat_template="off")
+    words = shlex.split(spec.command())
+    assert words[:4] == ["python", "-m", "spt", "run"]
+    result = CliRunner().invoke(app, words[3:])
+    assert spec.run_id in result.output + result.stderr
