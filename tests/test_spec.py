@@ -15,9 +15,9 @@ def test_the_run_id_is_stable_and_follows_every_setting() -> None:
     assert RunSpec().run_id.startswith("capitals-bundled-")
     assert RunSpec(seed=0).run_id == RunSpec().run_id
     changes = {
-        "model": "other", "revision": "r", "benchmark": "trivia", "precision": "fp32", "chat_template": "off", "shots": 2,
-        "virtual_tokens": 3, "steps": 7, "batch_size": 2, "learning_rate": 0.5, "seed": 9, "items": 5, "probe_every": 1,
-        "probe_items": 2,
+        "model": "other", "revision": "r", "benchmark": "trivia", "precision": "fp32", "chat_template": "off",
+        "shots": 2, "virtual_tokens": 3, "steps": 7, "batch_size": 2, "learning_rate": 0.5, "seed": 9, "items": 5,
+        "probe_every": 1, "probe_items": 2,
     }  # fmt: skip
     assert set(changes) == set(RunSpec.model_fields)
     ids = {RunSpec(**{name: value}).run_id for name, value in changes.items()}
