@@ -103,8 +103,8 @@ def test_a_prompt_longer_than_the_models_context_is_refused(tiny: Tiny) -> None:
 
 
 def test_format_rises_and_knowledge_does_not_fall_on_the_real_model(bundled_home: Path) -> None:
-    """The claim of the method, in small: 30 steps, 16 capitals, the bundled model."""
-    found = messages(RunSpec(steps=30, items=16, probe_every=0, chat_template="off"))
+    """The claim of the method, in small: 20 steps, 16 capitals, the bundled model."""
+    found = messages(RunSpec(steps=20, items=16, probe_every=0, chat_template="off"))
     zero, few, soft = (scored.scores for scored in of(MethodScored, found))
     assert zero.format.rate < 0.10
     assert soft.format.rate >= 0.90

@@ -75,7 +75,8 @@ def opened(browser: Any, address: str) -> tuple[Any, list[str]]:
     page.set_default_timeout(PATIENCE)
     wrong: list[str] = []
     page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    page.on("pageerror", lambda error: wrong.append(str(error)))
+    # A reload ends the requests under way, which is no fault of the page.
+    page.on("pageerror", lambda error: None if "AbortError" in str(error) else wrong.append(str(error)))
     here = ("http://127.0.0.1:", "data:", "blob:")
     page.on("request", lambda request: None if request.url.startswith(here) else wrong.append(request.url))
     page.goto(address)
