@@ -6,14 +6,12 @@ and starting it again with what was kept goes on with the same result as an unbr
 
 from __future__ import annotations
 
-import resource
-import sys
 import time
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from importlib.metadata import version
+from queue import Empty, SimpleQueue
 
-import torch
 from torch import Tensor
 
 from spt import benchmarks, events, models
@@ -21,6 +19,7 @@ from spt.benchmarks.base import Benchmark, Example, Split
 from spt.events import Message, Predictions, PromptFiles, ResumeState
 from spt.generation import generate
 from spt.likelihood import option_logprobs
+from spt.machine import device_name, peak_memory_mb, reset_peak_memory, versions
 from spt.metrics import MethodScores, Prediction, Rate
 from spt.models import LoadedModel
 from spt.prompt import Provenance, SoftPrompt, VirtualTokens
@@ -29,7 +28,6 @@ from spt.spec import METHODS, Method, RunSpec, UserError
 from spt.tuning import TrainingRow, Tuner, initial_vectors
 
 EVAL_BATCH = 16  # items; the same for all methods of a run, so that comparisons stay paired in bf16 too
-PACKAGES = ("torch", "transformers", "peft", "bitsandbytes")
 
 
 @dataclass
@@ -39,12 +37,12 @@ class ModelCache:
     key: tuple[str, str | None, str] | None = None
     loaded: LoadedModel | None = None
 
-    def get(self, spec: RunSpec) -> LoadedModel:
-        """The model of a spec. Raises UserError as `models.load` does."""
+    def get(self, spec: RunSpec, report: models.Report) -> LoadedModel:
+        """The model of a spec; `report` hears what takes time. Raises UserError as `models.load` does."""
         key = (spec.model, spec.revision, spec.precision)
         if self.loaded is None or key != self.key:
             self.key = self.loaded = None  # let the old one go before the new one is loaded
-            self.loaded = models.load(spec.model, spec.revision, spec.precision)
+            self.loaded = models.load(spec.model, spec.revision, spec.precision, report)
             self.key = key
         return self.loaded
 
@@ -62,19 +60,21 @@ class _Job:
     virtual: VirtualTokens
     prompter: Prompter
     seconds: dict[str, float]
-    losses: dict[int, float]
+    steps: dict[int, events.StepLoss]
     scores: dict[Method, MethodScores] = field(default_factory=dict)
 
 
 def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Generator[Message, None, None]:
     """Run a spec, going on from `resume`. Raises UserError for what the user can mend."""
     yield events.RunStarted(run=spec.run_id, resumed=bool(resume.events))
-    yield events.PhaseStarted(phase="load", detail=spec.model)
+    yield events.PhaseStarted(phase="load")
     benchmark = benchmarks.get(spec.benchmark)
     split = benchmark.load()
     shots = choose_shots(split.train, spec.shots, spec.seed)
     start = time.perf_counter()
-    loaded = cache.get(spec)
+    reset_peak_memory()
+    loaded = yield from _load(spec, cache)
+    _check_same_model(loaded, resume)
     virtual = VirtualTokens.attach(loaded.model)
     virtual.set(None)
     chat = uses_chat(spec, loaded)
@@ -104,8 +104,8 @@ def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Generator[Mess
     )
     virtual_ids = tuple(range(virtual.first_id, virtual.first_id + spec.virtual_tokens))
     prompter = Prompter(loaded.tokenizer, benchmark, chat, shots, loaded.eos_ids, virtual_ids)
-    losses = {event.step: event.loss for event in resume.events if isinstance(event, events.StepLoss)}
-    job = _Job(spec, resume, benchmark, split, items, loaded, virtual, prompter, seconds_so_far(resume), losses)
+    steps = {event.step: event for event in resume.events if isinstance(event, events.StepLoss)}
+    job = _Job(spec, resume, benchmark, split, items, loaded, virtual, prompter, seconds_so_far(resume), steps)
     job.seconds["load"] = time.perf_counter() - start
     _check_length(job)
     try:
@@ -119,6 +119,29 @@ def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Generator[Mess
         yield events.RunFinished(result=_result(job))
     finally:
         virtual.set(None)  # the model stays loaded for the next run
+
+
+def _load(spec: RunSpec, cache: ModelCache) -> Generator[Message, None, LoadedModel]:
+    """The model, loaded in a thread, so that a download can be followed."""
+    notes: SimpleQueue[str] = SimpleQueue()
+    with ThreadPoolExecutor(1) as pool:
+        loading = pool.submit(cache.get, spec, notes.put)
+        while not loading.done() or not notes.empty():
+            try:
+                yield events.PhaseStarted(phase="load", detail=notes.get(timeout=0.1))
+            except Empty:
+                continue
+        return loading.result()
+
+
+def _check_same_model(loaded: LoadedModel, resume: ResumeState) -> None:
+    """Raise UserError where the run began with another model: its vectors and answers cannot be gone on with."""
+    for event in resume.events:
+        if isinstance(event, events.ModelLoaded) and (event.model, event.revision) != (loaded.name, loaded.revision):
+            raise UserError(
+                f"{loaded.name} is at {loaded.revision or 'no revision'} now, and this run began at "
+                f"{event.revision or 'no revision'}: run it anew (--again), or bring that model back."
+            )
 
 
 def uses_chat(spec: RunSpec, loaded: LoadedModel) -> bool:
@@ -230,7 +253,7 @@ def _tune(job: _Job) -> Iterator[Message]:
         yield _probe(job, tuner.step_done)
     while tuner.step_done < spec.steps:
         step_loss = tuner.step()
-        job.losses[step_loss.step] = step_loss.loss
+        job.steps[step_loss.step] = step_loss
         yield step_loss
         yield tuner.checkpoint()
         if _probe_due(spec, tuner.step_done):
@@ -294,10 +317,10 @@ def _result(job: _Job) -> events.Result:
         methods=job.scores,
         tuning=events.TuningSummary(
             steps=job.spec.steps,
-            seconds=job.seconds["tuning"],
+            seconds=sum(step.seconds for step in job.steps.values()),
             trainable_parameters=trainable,
             trainable_share=trainable / job.loaded.parameters,
-            final_loss=job.losses[job.spec.steps],
+            final_loss=job.steps[job.spec.steps].loss,
         ),
         model={
             "name": job.loaded.name,
@@ -319,21 +342,3 @@ def _result(job: _Job) -> events.Result:
         peak_memory_mb=peak_memory_mb(job.loaded.device),
         versions=versions(),
     )
-
-
-def device_name(device: torch.device) -> str:
-    """What a person calls the device."""
-    return torch.cuda.get_device_name(device) if device.type == "cuda" else f"CPU, {torch.get_num_threads()} threads"
-
-
-def peak_memory_mb(device: torch.device) -> float:
-    """Peak of the GPU's allocated memory, or of this process's resident memory on a CPU, in MiB."""
-    if device.type == "cuda":
-        return torch.cuda.max_memory_allocated(device) / 2**20
-    unit = 1 if sys.platform == "darwin" else 1024  # ru_maxrss is in bytes on macOS and in KiB on Linux
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 2**20
-
-
-def versions() -> dict[str, str]:
-    """Versions of what decides the numbers."""
-    return {"python": sys.version.split()[0]} | {package: version(package) for package in PACKAGES}

@@ -83,6 +83,6 @@ def _finish(loaded: LoadedModel, row: list[int], answer_format: AnswerFormat) ->
     kept, complete = answer_format.trim(text)
     if complete:
         return Answer(kept, "rule")
-    if end is not None:
-        return Answer(kept, "eos")
-    return Answer(kept, "loop" if loops(text) else "length")
+    if loops(text):  # before EOS, with which a row that has ended is padded where it is the pad token too
+        return Answer(kept, "loop")
+    return Answer(kept, "length" if end is None else "eos")

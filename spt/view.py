@@ -164,6 +164,8 @@ class RunView:
             return "Finished"
         if self.phase is None:
             return "Starting" if self.state == "running" else "Not started"
+        if not self.phase_total and self.phase_detail:
+            return self.phase_detail
         count = f": {self.phase_done} of {self.phase_total}" if self.phase_total else ""
         return PHASE_TITLES[self.phase] + count
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from spt import experiment
 from spt.events import (
+    Checkpoint,
     DataLoaded,
     Message,
     MethodScored,
@@ -22,6 +26,7 @@ from spt.events import (
     StepLoss,
 )
 from spt.experiment import EVAL_BATCH, ModelCache
+from spt.models import LoadedModel
 from spt.prompt import SoftPrompt
 from spt.spec import METHODS, RunSpec, UserError
 from tests.runs import small_spec
@@ -95,6 +100,45 @@ def test_the_chat_template_is_used_as_asked(tiny: Tiny) -> None:
         messages(small_spec(tiny("llama"), chat_template="on"))
     (loaded,) = of(ModelLoaded, messages(small_spec(tiny("llama"), chat_template="auto")))
     assert not loaded.chat_template
+
+
+def test_a_run_does_not_go_on_with_another_model(tiny: Tiny, tmp_path: Path) -> None:
+    """The folder is replaced between two attempts: neither vectors nor answers of the first may be used."""
+    folder = tmp_path / "model"
+    shutil.copytree(tiny("llama"), folder)
+    spec = small_spec(folder)
+    first = [m for m in messages(spec) if not isinstance(m, Predictions | Checkpoint | PromptFiles)]
+    shutil.rmtree(folder)
+    shutil.copytree(tiny("qwen3"), folder)
+    with pytest.raises(UserError, match="run it anew"):
+        list(experiment.run(spec, ResumeState(events=tuple(first)), ModelCache()))
+
+
+def test_tuning_time_and_peak_memory_are_those_of_the_run(tiny: Tiny) -> None:
+    cache = ModelCache()
+    spec = small_spec(tiny("llama"))
+    found = messages(spec, cache)
+    assert found[-1].result.tuning.seconds == sum(step.seconds for step in of(StepLoss, found))  # type: ignore[union-attr]
+    ballast = torch.ones(2**28)  # 1 GiB that a later run has nothing to do with
+    with_ballast = messages(spec, cache)[-1].result.peak_memory_mb  # type: ignore[union-attr]
+    del ballast
+    if sys.platform == "linux":
+        assert messages(spec, cache)[-1].result.peak_memory_mb < with_ballast - 900  # type: ignore[union-attr]
+
+
+def test_loading_says_what_takes_time(tmp_path: Path) -> None:
+    """What `models.load` reports arrives as events of the phase, before the model does."""
+
+    class Slow(ModelCache):
+        def get(self, spec: RunSpec, report: Callable[[str], None]) -> LoadedModel:
+            report("Downloading (1 MB)")
+            raise UserError("no more")
+
+    heard = []
+    with pytest.raises(UserError, match="no more"):
+        for message in experiment.run(RunSpec(), ResumeState(), Slow()):
+            heard.append(message)
+    assert [m.detail for m in of(PhaseStarted, heard)] == ["", "Downloading (1 MB)"]
 
 
 def test_a_prompt_longer_than_the_models_context_is_refused(tiny: Tiny) -> None:

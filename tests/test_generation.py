@@ -7,7 +7,7 @@ from pathlib import Path
 
 from spt import models
 from spt.benchmarks import get
-from spt.generation import generate, loops
+from spt.generation import _finish, generate, loops
 
 
 def test_answers_do_not_depend_on_batch_mates(tiny: Callable[[str], Path]) -> None:
@@ -17,6 +17,14 @@ def test_answers_do_not_depend_on_batch_mates(tiny: Callable[[str], Path]) -> No
     together = generate(loaded, rows, form)
     assert together == [generate(loaded, [row], form)[0] for row in rows]
     assert len({answer.text for answer in together}) == 3
+
+
+def test_a_looping_row_is_one_whatever_its_batch_mates(bundled: models.LoadedModel) -> None:
+    """Where the pad token also ends answers, a row that stopped early is padded with what looks like EOS."""
+    row = bundled.tokenizer("so it is\n" * 4)["input_ids"]
+    form = get("arithmetic").format
+    assert _finish(bundled, row, form) == _finish(bundled, [*row, *[bundled.pad_id] * 6], form)
+    assert _finish(bundled, row, form).stopped_by == "loop"
 
 
 def test_loops_are_seen_only_in_complete_lines() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -56,3 +57,14 @@ def test_the_command_says_the_same_settings_again() -> None:
     assert words[:4] == ["python", "-m", "spt", "run"]
     result = CliRunner().invoke(app, words[3:])
     assert spec.run_id in result.output + result.stderr
+
+
+def test_a_local_model_is_the_same_from_every_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name / "tiny").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "a")
+    here, by_path = RunSpec(model="./tiny"), RunSpec(model=str(tmp_path / "a" / "tiny"))
+    monkeypatch.chdir(tmp_path / "b")
+    assert here == by_path != RunSpec(model="tiny")
+    assert RunSpec(model="~nobodyhere/x").model == "~nobodyhere/x", "no such home: a name like any other"
+    assert len(RunSpec(model="a" * 300).model) == 300

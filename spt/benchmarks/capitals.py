@@ -60,7 +60,9 @@ CAPITALS = Benchmark(
     name="capitals",
     title="Capitals of the world (open-ended)",
     format=HashAnswer(max_new_tokens=24),
-    instruction='Answer each question in the form "#### answer".',
+    # As the heading of a document: a base model given an order ("Answer ...") goes on with prose about the country,
+    # and its zero-shot knowledge would look like nothing. Chosen on training rows, for both models of the calibration.
+    instruction='Questions and answers about geography. Each answer is written in the form "#### answer".',
     source="written for this project",
     licence="as the project",
     load=load,

@@ -76,6 +76,8 @@ def _step(phase: Phase, status: Status, view: RunView) -> str:
     if now and view.phase_total:
         left = f" · {duration(view.phase_seconds_left)} left" if view.phase_seconds_left is not None else ""
         small = f"{view.phase_done} of {view.phase_total}{left}"
+    elif now and view.phase_detail:
+        small = esc(view.phase_detail)
     elif done and phase in view.phase_seconds:
         small = duration(view.phase_seconds[phase])
     # A step of unknown length (loading) moves to and fro instead of standing still.
