@@ -106,6 +106,7 @@ def table(lines: list[dict]) -> str:
         "Percent, mean over seeds (lowest–highest). *Loss*: mean of the last ten steps, nats a token. *One letter*: "
         "share of the soft-prompt answers that begin with the commonest character: on multiple choice it tells a "
         "prompt that has settled on one option from one that answers.",
+        "Rows with fewer than three seeds are unfinished; the command above completes them.",
         "",
         "| model | benchmark | rate | seeds | loss | zero-shot F / K / E | few-shot F / K / E | soft format | "
         "soft knowledge | soft exact match | one letter |",
