@@ -62,12 +62,10 @@ def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool) -> None:
         presets.accept_terms(spec.model)
 
     folder = Store().create(spec)
-    if again:
-        folder.reset()
-    if folder.finished():
+    if folder.finished() and not again:
         console.print(f"Run {folder.id} is finished; its stored result (--again makes it anew):", highlight=False)
     else:
-        _execute(folder, console)
+        _execute(folder, console, again)
     result = folder.result()
     assert result is not None, "a finished run has a result"
     if json:
@@ -76,14 +74,14 @@ def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool) -> None:
         show_result(console, result, folder)
 
 
-def _execute(folder: RunFolder, console: Console) -> None:
+def _execute(folder: RunFolder, console: Console, again: bool) -> None:
     """Run to the end, or exit: 130 when stopped, 1 when failed. UserError where there was nothing to keep."""
     before = folder.status()
     if before == "running":
         raise UserError(f"Run {folder.id} is running already, in another process; wait for it or stop it there.")
     queue.cancel(folder.id)  # if the app had queued it: it is executed here and now
     folder.clear_stop()
-    if folder.has_work():
+    if folder.has_work() and not again:
         steps = len(RunView.of(folder.events(), folder.spec).losses)
         console.print(f"Going on with run {folder.id}: {steps} of {folder.spec.steps} steps done.", highlight=False)
     else:
@@ -95,7 +93,7 @@ def _execute(folder: RunFolder, console: Console) -> None:
             from spt.experiment import ModelCache  # torch: seconds, so the bar is there first
             from spt.runner import execute
 
-            status = execute(folder, ModelCache(), follow)
+            status = execute(folder, ModelCache(), follow, again=again)
     except UserError as error:
         if before == "new" and not folder.has_work():
             folder.delete()  # an unknown model, a busy device: there is no run to keep

@@ -34,12 +34,14 @@ def execute(
     listen: Callable[[Message], None] | None = None,
     wait: bool = False,
     leave: Callable[[], bool] | None = None,
+    again: bool = False,
 ) -> Status:
     """Run, or go on with, a run until it is finished or stopped, and return how it stands then.
 
     `listen` hears every message after it is stored, while the run is still locked. With `wait` it waits for a busy
     device, which otherwise is a UserError. `leave` is asked after every message: if true, the run is left as it is
-    (`interrupted`), for another process to go on with. Raises what the run raises, after noting it as failed.
+    (`interrupted`), for another process to go on with. `again` forgets a stored result, once the device is ours and the
+    model is loaded: what cannot be run anew is not lost. Raises what the run raises, after noting it as failed.
     """
 
     def keep(message: Message) -> None:
@@ -51,6 +53,9 @@ def execute(
     with _device(folder, wait, leave) as ours:
         if not ours:
             return folder.status()
+        if again:
+            _load(folder, cache)
+            folder.forget()
         if folder.finished():
             return "finished"
         try:
@@ -66,6 +71,13 @@ def execute(
             message = f"Internal error, a fault of spt: {type(error).__name__}: {first_line}."
             _note_failure(keep, RunFailed(message=message, detail=traceback.format_exc()))
             raise
+
+
+def _load(folder: RunFolder, cache: ModelCache) -> None:
+    from spt.quiet import quiet
+
+    with quiet(), _memory_errors(), disk_errors(home()):
+        cache.get(folder.spec, lambda note: None)
 
 
 def _run(
@@ -110,7 +122,7 @@ def device_holder() -> tuple[str, int] | None:
     try:
         content = json.loads((home() / "device.json").read_text())
         return str(content["run"]), int(content["pid"])
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None
 
 

@@ -45,7 +45,7 @@ from spt.events import (
     event_adapter,
 )
 from spt.files import append_line, append_lines, complete_lines, disk_errors, write_atomic, write_folder
-from spt.home import runs_root
+from spt.home import make_home, runs_root
 from spt.metrics import Prediction
 from spt.spec import METHODS, Method, RunSpec, UserError
 
@@ -190,7 +190,12 @@ class RunFolder:
 
     def reset(self) -> None:
         """Forget everything but the spec, so that the run can be made anew. Raises UserError while it is running."""
-        with self._exclusive(), disk_errors(self.path):
+        with self._exclusive():
+            self.forget()
+
+    def forget(self) -> None:
+        """`reset`, for the process that holds `lock()`."""
+        with disk_errors(self.path):
             # The result goes first: killed in between, this is an interrupted run, not a finished one without answers.
             for path in (self._result, self._checkpoint, self._stop, self._events):
                 path.unlink(missing_ok=True)
@@ -263,6 +268,7 @@ class Store:
 
     def create(self, spec: RunSpec) -> RunFolder:
         """The folder of this spec; made if it does not exist yet."""
+        make_home()
         folder = RunFolder(self.root / spec.run_id, spec)
         if (folder.path / "spec.json").exists():
             return self.get(spec.run_id)  # checks its version

@@ -223,3 +223,35 @@ def test_a_run_that_another_process_has_is_left_alone(spec: RunSpec) -> None:
     with folder.lock(), pytest.raises(UserError, match="is executed by another process"):
         execute(folder, CACHE)
     assert folder.events() == []
+
+
+def test_running_anew_forgets_the_result_only_when_it_can_run(spec: RunSpec, expected: dict[str, Any]) -> None:
+    folder = Store().create(spec)
+    execute(folder, CACHE)
+    with FileLock(home() / "device.lock"), pytest.raises(UserError, match="busy"):
+        execute(folder, CACHE, again=True)
+    assert outcome(folder) == expected, "a busy device costs nothing"
+
+    class Broken(ModelCache):
+        def get(self, spec: RunSpec, report: Callable[[str], None]) -> Any:
+            raise UserError("The model has gone.")
+
+    with pytest.raises(UserError, match="gone"):
+        execute(folder, Broken(), again=True)
+    assert outcome(folder) == expected, "nor does a model that cannot be loaded"
+
+    heard: list[Message] = []
+    assert execute(folder, CACHE, heard.append, again=True) == "finished"
+    assert steps(folder.events()) == [1, 2, 3, 4, 5] and outcome(folder) == expected
+    assert any(isinstance(message, StepLoss) for message in heard), "it was made anew"
+
+
+@pytest.mark.parametrize("place", ["file", "file/below"])
+def test_a_home_that_cannot_be_is_one_sentence(
+    place: str, spec: RunSpec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("SPT_HOME", str(tmp_path / place))
+    with pytest.raises(UserError, match="set SPT_HOME"):
+        Store().create(spec)
+    assert device_holder() is None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from spt import queue
 from spt.metrics import Prediction
-from spt.spec import METHODS, Method, RunSpec
+from spt.spec import METHODS, Method, RunSpec, UserError
 from spt.store import RunFolder, Status, Store
 from spt.view import RunView
 
@@ -46,7 +46,10 @@ class Shown:
 
         The status is read first: a run that is found finished then has all its events.
         """
-        before, self.status = self.status, self.folder.status()
+        before, status = self.status, self.folder.status()
+        if status == "finished" != before:
+            self.folder.result()  # a result of another version is said instead of half a page
+        self.status = status
         self.position = queue.position(self.folder.id)
         events, end = self.folder.read_events(self.offset)
         if end < self.offset:  # reset: what was folded is gone
@@ -107,7 +110,10 @@ class Follower:
             known = self._scores.get(folder.id)
             if known is None or known[0] != changed or known[1] != "finished":
                 status = folder.status()
-                result = folder.result() if status == "finished" else None
+                try:
+                    result = folder.result() if status == "finished" else None
+                except UserError:  # said when the run is opened; the list shows that something is wrong
+                    status, result = "failed", None
                 score = result.methods["soft_prompt"].exact_match.rate if result else None
                 known = self._scores[folder.id] = (changed, status, score)
             found.append(Listed(folder.id, folder.spec, known[1], known[2]))

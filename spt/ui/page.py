@@ -75,16 +75,18 @@ class Page:
 
     def wanted(self, session: Session) -> dict[str, dict[str, Any]]:
         """Properties of every part that is shown; a part that is not named is hidden."""
+        shown, problem = None, ""
+        try:
+            shown = self.follower.get(session.run) if session.run else None
+        except UserError as error:
+            problem = str(error)
+        # After the run itself, so that the list knows what the run has just been seen to do.
         runs: dict[str, dict[str, Any]] = {
             "runs": {"value": live.runs_html(self.follower.listed(), session.run)},
             "start": {"value": START[self._status(session.form)]},
         }
-        if not session.run:
-            return runs | {"run": {"value": live.welcome_html()}, "timer": {"active": False}}
-        try:
-            shown = self.follower.get(session.run)
-        except UserError as error:
-            html = live.broken_html(str(error))
+        if shown is None:
+            html = live.broken_html(problem) if problem else live.welcome_html()
             return runs | {"run": {"value": html}, "timer": {"active": False}}
         return runs | self._of_run(session, shown)
 
@@ -100,7 +102,8 @@ class Page:
         losses, probes = list(view.losses.values()), list(view.probes.values())
         parts: dict[str, dict[str, Any]] = {
             "run": {"value": live.run_html(session.run, status, view, shown.position)},
-            "timer": {"active": status in live.LIVE},
+            # Also where nothing goes on: a run that was stopped may be resumed from another page.
+            "timer": {"active": status != "finished"},
             "body": {},
         }
         for button, when in BUTTONS.items():

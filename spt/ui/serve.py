@@ -7,6 +7,7 @@ import threading
 
 import gradio as gr
 
+from spt.home import make_home
 from spt.spec import UserError
 from spt.store import Store
 from spt.ui import app, theme
@@ -16,8 +17,9 @@ from spt.worker import WorkerProcess
 def serve(host: str, port: int) -> None:
     """Serve until interrupted. The worker ends with the page; what it was running goes on at the next start.
 
-    Raises UserError if the port is taken.
+    Raises UserError if the port is taken, or SPT_HOME cannot be made.
     """
+    make_home()
     gr.set_static_paths([theme.plotly_js()])
     page = app.build(Store()).queue(default_concurrency_limit=None)
     try:
@@ -35,9 +37,9 @@ def serve(host: str, port: int) -> None:
             quiet=True,
             prevent_thread_lock=True,
         )
-    except OSError as error:
+    except (OSError, OverflowError) as error:
         raise UserError(
-            f"Port {port} of {host} cannot be used, most likely it is taken: choose another, PORT={port + 1}."
+            f"Port {port} of {host} cannot be used, most likely it is taken: choose another, PORT=7861."
         ) from error
     print(f"spt is at {address} (Ctrl+C ends it)", flush=True)
     ended = threading.Event()

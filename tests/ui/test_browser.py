@@ -35,6 +35,7 @@ FLAGS = [
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: pip install playwright")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine: apt-get install chromium")
 
+STEPS = 2000  # of a few milliseconds: the run must still be going when the page is looked at again
 PATIENCE = 60_000  # ms; a worker's first import of torch takes its time on a busy machine
 
 
@@ -106,8 +107,8 @@ def test_from_start_to_result(server: str, browser: Any, tiny: Callable[[str], P
     page.wait_for_selector("#problem >> text=virtual_tokens")
     fill(page, "virtual_tokens", 3)
     page.wait_for_selector("#problem >> text=virtual_tokens", state="hidden")
-    fill(page, "steps", 400)
-    page.wait_for_selector("#command >> text=--steps 400")
+    fill(page, "steps", STEPS)
+    page.wait_for_selector(f"#command >> text=--steps {STEPS}")
 
     page.click("#start")
     page.wait_for_selector(".pill.running")
@@ -129,7 +130,7 @@ def test_from_start_to_result(server: str, browser: Any, tiny: Callable[[str], P
     page.wait_for_selector(".pill.stopped")
     page.click("#resume")
     page.wait_for_selector(".pill.finished")
-    assert points(page) == 400
+    assert points(page) == STEPS
     assert page.locator(".scores tbody tr:not(.pending)").count() == 3
     page.wait_for_selector("#answers article")
     total = page.locator("#answers article").count()

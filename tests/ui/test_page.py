@@ -104,13 +104,15 @@ def test_every_status_has_its_buttons_and_words(page: Page, store: Store) -> Non
         folder.request_stop()
         assert page.wanted(session)["stop"] == {"visible": True, "value": "Stopping …", "interactive": False}
     html, buttons, live = shown()
-    assert "Interrupted" in html and buttons == ["resume"] and not live
+    assert "Interrupted" in html and buttons == ["resume"] and live
     folder.append(ev.RunStopped())
     html, buttons, live = shown()
-    assert "Stopped" in html and buttons == ["resume"] and not live
+    assert "Stopped" in html and buttons == ["resume"] and live
     folder.append(ev.RunFailed(message="There is no <model> here."))
     html, buttons, live = shown()
-    assert "There is no &lt;model&gt; here." in html and buttons == ["resume"] and not live
+    assert "There is no &lt;model&gt; here." in html and buttons == ["resume"] and live, "another page may resume it"
+    finished = samples.finished(store, closed=True)
+    assert not page.wanted(Session(run=finished.id))["timer"]["active"]
 
 
 def test_a_run_made_anew_forgets_its_answers(page: Page, store: Store) -> None:
@@ -121,6 +123,15 @@ def test_a_run_made_anew_forgets_its_answers(page: Page, store: Store) -> None:
     assert "compare" not in page.wanted(session) and "scores" not in [
         name for name, value in page.wanted(session).items() if name == "scores" and value["visible"]
     ]
+
+
+def test_one_unreadable_result_does_not_hide_the_rest(page: Page, store: Store) -> None:
+    good, bad = samples.finished(store), samples.finished(store, closed=True)
+    result = bad.path / "result.json"
+    result.write_text(result.read_text().replace(f'"schema": {ev.SCHEMA}', '"schema": 9', 1))
+    shown = page.wanted(Session(run=good.id))
+    assert good.id in str(shown["runs"]) and bad.id in str(shown["runs"])
+    assert "another version of spt" in str(page.wanted(Session(run=bad.id))["run"])
 
 
 def test_a_deleted_run_is_said_to_be_gone(page: Page, store: Store) -> None:
