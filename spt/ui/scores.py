@@ -23,7 +23,7 @@ SMALL_TAX = 0.03  # a smaller format tax is called "almost nothing"
 
 def headline(scores: Mapping[Method, MethodScores]) -> str:
     """The result in one or two plain sentences; empty before the zero-shot baseline is scored."""
-    zero, soft = scores.get("zero_shot"), scores.get("soft_prompt")
+    zero, few, soft = (scores.get(method) for method in METHODS)
     if zero is None:
         return ""
     score, knows, tax = percent(zero.exact_match.rate), percent(zero.knowledge.rate), zero.format_tax
@@ -32,6 +32,9 @@ def headline(scores: Mapping[Method, MethodScores]) -> str:
     elif tax <= -SMALL_TAX:
         # Closed questions only: a written answer can hit where the ranking of the options misses.
         words = f"Zero-shot scored {score}, more than the {knows} it ranked right: format was not what held it back."
+    elif few is not None and few.knowledge.low > zero.knowledge.high:
+        # Then a small tax says nothing of format: the zero-shot answers never came to the point.
+        words = f"Zero-shot scored {score} and knew {knows}, with examples the same model knew {percent(few.knowledge.rate)}."
     else:
         words = f"Zero-shot scored {score} and knew {knows}: format cost almost nothing."
     if soft is None:
@@ -67,7 +70,7 @@ def table(scores: Mapping[Method, MethodScores], shots: int) -> str:
             rows.append(f'<tr class="{COLOUR[method]} pending">{name}' + "<td>–</td>" * 4 + "</tr>")
             continue
         cells = "".join(_rate_cell(getattr(score, key), title) for key, title in METRICS.items())
-        tax = f'<td data-title="Format tax"><b>{points(score.format_tax)}</b><small>points</small></td>'
+        tax = f'<td data-title="Format tax"><b>{points(score.format_tax)}</b> <small>points</small></td>'
         rows.append(f'<tr class="{COLOUR[method]}">{name}{cells}{tax}</tr>')
     heads = "".join(f'<th scope="col">{title}</th>' for title in (*METRICS.values(), "Format tax"))
     notes = ""

@@ -116,6 +116,11 @@ def test_headline(zero: MethodScores, soft: MethodScores | None, words: str) -> 
     assert words in scores.headline({"zero_shot": zero} | ({"soft_prompt": soft} if soft else {}))
 
 
+def test_headline_blames_no_format_where_examples_show_more_knowledge() -> None:
+    found = scores.headline({"zero_shot": rates(0, 0, 0), "few_shot": rates(1, 0.7, 0.7)})
+    assert "with examples the same model knew 70" in found and "almost nothing" not in found
+
+
 def test_no_headline_before_the_first_score() -> None:
     assert scores.headline({}) == ""
 
