@@ -34,7 +34,8 @@ def headline(scores: Mapping[Method, MethodScores]) -> str:
         words = f"Zero-shot scored {score}, more than the {knows} it ranked right: format was not what held it back."
     elif few is not None and few.knowledge.low > zero.knowledge.high:
         # Then a small tax says nothing of format: the zero-shot answers never came to the point.
-        words = f"Zero-shot scored {score} and knew {knows}, with examples the same model knew {percent(few.knowledge.rate)}."
+        more_known = percent(few.knowledge.rate)
+        words = f"Zero-shot scored {score} and knew {knows}, with examples the same model knew {more_known}."
     else:
         words = f"Zero-shot scored {score} and knew {knows}: format cost almost nothing."
     if soft is None:
