@@ -10,6 +10,7 @@ from types import FrameType
 from typing import Annotated, Any
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
@@ -158,10 +159,10 @@ def runs() -> None:
     Example: [bold]python -m spt runs[/bold]
     """
     store = Store()
-    table = Table(Column("Run", overflow="fold"), "Status", "Model", "Benchmark", "Last change")
+    table = Table(Column("Run", no_wrap=True), "Status", "Last change", box=SIMPLE_HEAD)  # ids are there to be copied
     for folder in store.runs():
         changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(folder.changed()))
-        table.add_row(*map(escape, (folder.id, folder.status(), folder.spec.model, folder.spec.benchmark, changed)))
+        table.add_row(*map(escape, (folder.id, folder.status(), changed)))
     out.print(table if table.row_count else f"No runs yet in {store.root}.")
     for problem in store.problems():
         _complain(problem)
@@ -175,11 +176,14 @@ def models() -> None:
     """
     from spt.presets import PRESETS
 
-    table = Table(Column("--model", overflow="fold", min_width=24), "Kind", "Parameters", "Licence", "From")
+    table = Table(
+        Column("--model", no_wrap=True), Column("Kind", min_width=13), "Licence", Column("From", min_width=14),
+        box=SIMPLE_HEAD,
+    )  # fmt: skip
     for preset in PRESETS.values():
         source = preset.source + (", gated" if preset.gated else "") + (", --accept-terms" if preset.terms else "")
-        parameters = f"{preset.parameters / 1e6:,.0f} M"
-        table.add_row(*map(escape, (preset.name, preset.kind, parameters, preset.licence, source)))
+        kind = f"{preset.kind}, {preset.parameters / 1e6:,.0f} M"
+        table.add_row(*map(escape, (preset.name, kind, preset.licence, source)))
     out.print(table)
 
 
