@@ -181,10 +181,11 @@ def models() -> None:
         box=SIMPLE_HEAD,
     )  # fmt: skip
     for preset in PRESETS.values():
-        source = preset.source + (", gated" if preset.gated else "") + (", --accept-terms" if preset.terms else "")
+        source = preset.source + (", gated" if preset.gated else "") + (", terms" if preset.terms else "")
         kind = f"{preset.kind}, {preset.parameters / 1e6:,.0f} M"
         table.add_row(*map(escape, (preset.name, kind, preset.licence, source)))
     out.print(table)
+    out.print("terms: to be accepted with --accept-terms before the first use. gated: needs a token in HF_TOKEN.")
 
 
 @app.command()
