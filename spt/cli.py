@@ -176,14 +176,11 @@ def models() -> None:
     """
     from spt.presets import PRESETS
 
-    table = Table(
-        Column("--model", no_wrap=True), Column("Kind", min_width=13), "Licence", Column("From", min_width=14),
-        box=SIMPLE_HEAD,
-    )  # fmt: skip
+    whole = [Column(title, no_wrap=True) for title in ("--model", "Kind", "From")]
+    table = Table(*whole, "Licence", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for preset in PRESETS.values():
         source = preset.source + (", gated" if preset.gated else "") + (", terms" if preset.terms else "")
-        kind = f"{preset.kind}, {preset.parameters / 1e6:,.0f} M"
-        table.add_row(*map(escape, (preset.name, kind, preset.licence, source)))
+        table.add_row(*map(escape, (preset.name, preset.kind, source, preset.licence)))
     out.print(table)
     out.print("terms: to be accepted with --accept-terms before the first use. gated: needs a token in HF_TOKEN.")
 
