@@ -17,6 +17,7 @@ from rich.table import Column, Table
 
 from spt import queue
 from spt.console import Follow, show_facts, show_result
+from spt.events import Message
 from spt.spec import RunSpec, UserError
 from spt.store import RunFolder, Store
 from spt.view import RunView
@@ -62,11 +63,13 @@ def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool) -> None:
         console.print(escape(preset.terms), highlight=False)
         presets.accept_terms(spec.model)
 
-    folder = Store().create(spec)
+    store = Store()
+    made = not (store.root / spec.run_id).exists()  # by this very call: then it may be taken away again
+    folder = store.create(spec)
     if folder.finished() and not again:
         console.print(f"Run {folder.id} is finished; its stored result (--again makes it anew):", highlight=False)
     else:
-        _execute(folder, console, again)
+        _execute(folder, console, again, made)
     result = folder.result()
     assert result is not None, "a finished run has a result"
     if json:
@@ -75,12 +78,11 @@ def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool) -> None:
         show_result(console, result, folder)
 
 
-def _execute(folder: RunFolder, console: Console, again: bool) -> None:
-    """Run to the end, or exit: 130 when stopped, 1 when failed. UserError where there was nothing to keep."""
-    before = folder.status()
-    if before == "running":
+def _execute(folder: RunFolder, console: Console, again: bool, made: bool) -> None:
+    """Run to the end, or exit: 130 when stopped, 1 when failed. UserError where nothing was begun."""
+    if folder.status() == "running":
         raise UserError(f"Run {folder.id} is running already, in another process; wait for it or stop it there.")
-    queue.cancel(folder.id)  # if the app had queued it: it is executed here and now
+    events = folder.events()
     folder.clear_stop()
     if folder.has_work() and not again:
         steps = len(RunView.of(folder.events(), folder.spec).losses)
@@ -88,17 +90,24 @@ def _execute(folder: RunFolder, console: Console, again: bool) -> None:
     else:
         console.print(f"Run {folder.id}", highlight=False)
     follow = Follow(console, folder)
+
+    def listen(message: Message) -> None:
+        queue.cancel(folder.id)  # if the app had queued it: it is executed here and now, no longer there
+        follow(message)
+
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         with follow.bar:
             from spt.experiment import ModelCache  # torch: seconds, so the bar is there first
             from spt.runner import execute
 
-            status = execute(folder, ModelCache(), follow, again=again)
+            status = execute(folder, ModelCache(), listen, again=again)
     except UserError as error:
-        if before == "new" and not folder.has_work():
+        if made and not folder.has_work():
             folder.delete()  # an unknown model, a busy device: there is no run to keep
             raise
+        if folder.events() == events:
+            raise  # not begun, as where the device is busy: all that was there is there still
         _complain(str(error))
         raise typer.Exit(1) from None
     except Exception as error:

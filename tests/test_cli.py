@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
-from spt import cli
+from spt import cli, queue
+from spt.events import RunStopped
 from spt.experiment import ModelCache
 from spt.runner import execute
 from spt.spec import RunSpec
@@ -184,6 +186,43 @@ def test_a_run_of_another_process_is_left_alone(spt: Callable[..., tuple[int, st
         status, _, err = spt(*words_of(spec))
     assert status == 2 and "is running already, in another process" in err
     assert folder.events() == [] and folder.path.exists()
+
+
+@pytest.fixture
+def busy(spt_home: Path) -> Iterator[None]:
+    """Another run holds the device."""
+    spt_home.mkdir(exist_ok=True)
+    with FileLock(spt_home / "device.lock"):
+        yield
+
+
+def test_a_busy_device_costs_no_finished_run(
+    spt: Callable[..., tuple[int, str, str]], spec: RunSpec, spt_home: Path
+) -> None:
+    folder = Store().create(spec)
+    execute(folder, ModelCache())
+    before = outcome(folder)
+    with FileLock(spt_home / "device.lock"):
+        status, _, err = spt(*words_of(spec), "--again")
+    assert status == 2 and "The device is busy" in err
+    assert folder.status() == "finished" and outcome(folder) == before
+
+
+def test_a_busy_device_takes_away_only_what_this_call_made(
+    spt: Callable[..., tuple[int, str, str]], spec: RunSpec, busy: None
+) -> None:
+    assert spt(*words_of(spec))[0] == 2
+    assert Store().runs() == [], "made by this call, and nothing in it"
+    folder = Store().create(spec)  # by the page, say
+    assert spt(*words_of(spec))[0] == 2
+    assert folder.path.exists() and folder.status() == "new"
+    queue.submit(folder)
+    assert spt(*words_of(spec))[0] == 2
+    assert folder.status() == "queued", "it keeps its place"
+    queue.cancel(folder.id)
+    folder.append(RunStopped())
+    assert spt(*words_of(spec))[0] == 2
+    assert [event.type for event in folder.events()] == ["run_stopped"]
 
 
 def test_runs_tells_of_folders_it_cannot_read(spt: Callable[..., tuple[int, str, str]], spec: RunSpec) -> None:
