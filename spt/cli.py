@@ -168,12 +168,19 @@ def runs() -> None:
     Example: [bold]python -m spt runs[/bold]
     """
     store = Store()
+    problems = store.problems()
     table = Table(Column("Run", no_wrap=True), "Status", "Last change", box=SIMPLE_HEAD)  # ids are there to be copied
     for folder in store.runs():
         changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(folder.changed()))
-        table.add_row(*map(escape, (folder.id, folder.status(), changed)))
+        status: str = folder.status()
+        try:
+            folder.result()
+        except UserError as error:
+            status = "unreadable"
+            problems.append(str(error))
+        table.add_row(*map(escape, (folder.id, status, changed)))
     out.print(table if table.row_count else f"No runs yet in {store.root}.")
-    for problem in store.problems():
+    for problem in problems:
         _complain(problem)
 
 

@@ -22,7 +22,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 from pydantic import ValidationError
@@ -52,7 +52,6 @@ from spt.spec import METHODS, Method, RunSpec, UserError
 log = logging.getLogger(__name__)
 
 Status = Literal["new", "queued", "running", "stopped", "failed", "interrupted", "finished"]
-STATUSES: tuple[Status, ...] = get_args(Status)
 
 
 class RunFolder:
@@ -124,11 +123,10 @@ class RunFolder:
         )
 
     def result(self) -> Result | None:
-        """The result, once the run is finished."""
-        try:
-            text = self._result.read_text()
-        except FileNotFoundError:
+        """The result, once the run is finished. Raises UserError for one that cannot be read."""
+        if not self.finished():
             return None
+        text = _read(self._result)
         _check_schema(self.id, _json(self._result, text))
         try:
             return Result.model_validate_json(text)
@@ -313,6 +311,15 @@ def _damaged(path: Path) -> str:
     return f"{path} is damaged and cannot be read; remove its run folder, or run it again from the start (--again)."
 
 
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read ({error.strerror}); make it readable, or remove its folder.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(_damaged(path)) from error
+
+
 def _json(path: Path, text: str) -> Any:
     try:
         return json.loads(text)
@@ -330,12 +337,7 @@ def _check_schema(run_id: str, content: Any) -> None:
 
 
 def _read_spec(path: Path) -> RunSpec:
-    try:
-        content = _json(path, path.read_text())
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}); make it readable, or remove its folder.") from error
-    except UnicodeDecodeError as error:
-        raise UserError(_damaged(path)) from error
+    content = _json(path, _read(path))
     _check_schema(path.parent.name, content)
     try:
         return RunSpec(**content["spec"])

@@ -233,6 +233,10 @@ def test_runs_tells_of_folders_it_cannot_read(spt: Callable[..., tuple[int, str,
     status, out, err = spt("runs")
     assert status == 0
     assert good.id in out and "written by another version of spt" in err
+    (good.path / "result.json").write_text('{"schema": 9}')
+    status, out, err = spt("runs")
+    assert status == 0 and "unreadable" in out
+    assert f"Run folder {good.id} was written by another version of spt (schema 9" in err
 
 
 def test_doctor_tells_what_this_machine_has(spt: Callable[..., tuple[int, str, str]], spt_home: Path) -> None:

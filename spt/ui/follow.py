@@ -26,6 +26,7 @@ class Listed:
     spec: RunSpec
     status: Status
     exact_match: float | None  # with the soft prompt
+    readable: bool = True  # if not, opening the run says why
 
 
 @dataclass
@@ -73,7 +74,7 @@ class Follower:
         self._store = store
         self._lock = threading.Lock()
         self._runs: OrderedDict[str, Shown] = OrderedDict()
-        self._scores: dict[str, tuple[float, Status, float | None]] = {}
+        self._scores: dict[str, tuple[float, Listed]] = {}
         self._list: list[Listed] = []
         self._list_read = float("-inf")
 
@@ -108,13 +109,16 @@ class Follower:
         for folder in self._store.runs():
             changed = folder.changed()
             known = self._scores.get(folder.id)
-            if known is None or known[0] != changed or known[1] != "finished":
-                status = folder.status()
-                try:
-                    result = folder.result() if status == "finished" else None
-                except UserError:  # said when the run is opened; the list shows that something is wrong
-                    status, result = "failed", None
-                score = result.methods["soft_prompt"].exact_match.rate if result else None
-                known = self._scores[folder.id] = (changed, status, score)
-            found.append(Listed(folder.id, folder.spec, known[1], known[2]))
+            if known is None or known[0] != changed or known[1].exact_match is None:
+                known = self._scores[folder.id] = (changed, _listed(folder))
+            found.append(known[1])
         return found
+
+
+def _listed(folder: RunFolder) -> Listed:
+    status = folder.status()
+    try:
+        result = folder.result() if status == "finished" else None
+    except UserError:
+        return Listed(folder.id, folder.spec, status, None, readable=False)
+    return Listed(folder.id, folder.spec, status, result.methods["soft_prompt"].exact_match.rate if result else None)

@@ -187,7 +187,7 @@ def runs_html(runs: Sequence[Listed], shown: str, first: int = 6) -> str:
         return (
             f'<a href="?run={esc(run.id)}" data-open="{esc(run.id)}"{here}><b>{esc(run.spec.benchmark)}</b>'
             f'<span class="score">{score}</span><small>{esc(model_title(run.spec.model))}</small>'
-            f"<small>{STATUS[run.status].lower()}</small></a>"
+            f"<small>{STATUS[run.status].lower() if run.readable else 'unreadable'}</small></a>"
         )
 
     rest = "".join(map(line, runs[first:]))

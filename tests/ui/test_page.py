@@ -125,13 +125,18 @@ def test_a_run_made_anew_forgets_its_answers(page: Page, store: Store) -> None:
     ]
 
 
-def test_one_unreadable_result_does_not_hide_the_rest(page: Page, store: Store) -> None:
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [(b'{"schema": 9}', "another version of spt"), (b"\xff", "is damaged"), (b"{}", "another version of spt")],
+)
+def test_one_unreadable_result_does_not_hide_the_rest(page: Page, store: Store, content: bytes, words: str) -> None:
     good, bad = samples.finished(store), samples.finished(store, closed=True)
-    result = bad.path / "result.json"
-    result.write_text(result.read_text().replace(f'"schema": {ev.SCHEMA}', '"schema": 9', 1))
-    shown = page.wanted(Session(run=good.id))
-    assert good.id in str(shown["runs"]) and bad.id in str(shown["runs"])
-    assert "another version of spt" in str(page.wanted(Session(run=bad.id))["run"])
+    (bad.path / "result.json").write_bytes(content)
+    runs = str(page.wanted(Session(run=good.id))["runs"])
+    assert good.id in runs and bad.id in runs and "<small>unreadable</small>" in runs
+    for _ in range(2):  # opening it a second time says the same
+        shown = page.wanted(Session(run=bad.id))
+        assert words in str(shown["run"]) and "body" not in shown
 
 
 def test_a_deleted_run_is_said_to_be_gone(page: Page, store: Store) -> None:
