@@ -22,7 +22,8 @@ def main() -> None:
     try:
         serve(options.host, options.port)
     except UserError as error:
-        sys.exit(str(error))
+        print(error, file=sys.stderr)
+        sys.exit(2)
 
 
 if __name__ == "__main__":

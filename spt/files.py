@@ -33,10 +33,18 @@ def disk_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
+def _make_folder(path: Path) -> None:
+    """Only here do these errors mean a place that can be no folder; elsewhere a missing file is a fault of spt."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, FileNotFoundError, NotADirectoryError) as error:
+        raise UserError(f"{path} cannot be made ({error.strerror}): set SPT_HOME to a folder elsewhere.") from error
+
+
 def write_atomic(path: Path, data: bytes) -> None:
     """Replace `path` by `data`: temporary name, fsync, rename. The name is fixed, so a crash leaves one at most."""
     with disk_errors(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         temporary = path.with_name(f".{path.name}.tmp")
         try:
             with open(temporary, "wb") as file:
@@ -54,7 +62,7 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
     with disk_errors(path.parent):
         temporary = path.with_name(f".{path.name}.tmp")
         shutil.rmtree(temporary, ignore_errors=True)
-        temporary.mkdir(parents=True)
+        _make_folder(temporary)
         for name, data in files.items():
             if Path(name).name != name:
                 raise ValueError(f"{name!r} is not a plain file name")
@@ -72,7 +80,7 @@ def append_line(path: Path, line: str) -> None:
 def append_lines(path: Path, lines: list[str]) -> None:
     """Append several lines in one write."""
     with disk_errors(path.parent):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         with open(path, "ab+") as file:
             _cut_torn_tail(file.fileno())
             file.write("".join(f"{line}\n" for line in lines).encode())

@@ -18,7 +18,7 @@ from filelock import FileLock, Timeout
 
 from spt.events import Message, RunFailed, RunStopped
 from spt.files import disk_errors, write_atomic
-from spt.home import home
+from spt.home import home, make_home
 from spt.spec import UserError
 from spt.store import RunFolder, Status
 
@@ -129,9 +129,8 @@ def device_holder() -> tuple[str, int] | None:
 @contextmanager
 def _device(folder: RunFolder, wait: bool, leave: Callable[[], bool]) -> Iterator[bool]:
     """Hold the device, then the run. Gives False if it was told to leave or to stop while it waited."""
-    with disk_errors(home()):
-        home().mkdir(parents=True, exist_ok=True)
-    device, note = FileLock(home() / "device.lock"), home() / "device.json"
+    place = make_home()
+    device, note = FileLock(place / "device.lock"), place / "device.json"
     while True:
         try:
             device.acquire(timeout=0)

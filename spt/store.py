@@ -124,9 +124,12 @@ class RunFolder:
 
     def result(self) -> Result | None:
         """The result, once the run is finished. Raises UserError for one that cannot be read."""
-        if not self.finished():
-            return None
-        text = _read(self._result)
+        try:
+            text = _read(self._result)
+        except UserError:
+            if not self.finished():  # or not any more: it may be made anew at this moment
+                return None
+            raise
         _check_schema(self.id, _json(self._result, text))
         try:
             return Result.model_validate_json(text)

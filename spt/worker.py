@@ -23,7 +23,7 @@ from filelock import FileLock, Timeout
 
 from spt import queue
 from spt.events import Message, RunFailed, RunFinished, RunStopped
-from spt.home import home
+from spt.home import make_home
 from spt.runner import device_holder, execute
 from spt.spec import UserError
 from spt.store import Store
@@ -57,9 +57,8 @@ class Worker:
         os._exit(1)  # what is on disk is whole at any moment
 
     def serve(self) -> None:
-        """Wait for the worker's lock, then work."""
-        home().mkdir(parents=True, exist_ok=True)
-        lock = FileLock(home() / "worker.lock")
+        """Wait for the worker's lock, then work. Raises UserError where SPT_HOME cannot be made."""
+        lock = FileLock(make_home() / "worker.lock")
         while not self.ending.is_set():
             try:
                 lock.acquire(timeout=0)
@@ -209,7 +208,10 @@ def main() -> None:
     worker = Worker(int(sys.argv[1]) if len(sys.argv) > 1 else os.getppid())
     signal.signal(signal.SIGTERM, worker.terminate)
     threading.Thread(target=worker.watch_parent, name="parent-watch", daemon=True).start()
-    worker.serve()
+    try:
+        worker.serve()
+    except UserError as error:  # no SPT_HOME (any more)
+        sys.exit(str(error))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from filelock import FileLock
 from spt import experiment
 from spt.events import Checkpoint, Message, Predictions, PromptFiles, RunFailed, RunFinished, StepLoss
 from spt.experiment import ModelCache
+from spt.files import append_line, write_atomic
 from spt.home import home
 from spt.runner import device_holder, execute
 from spt.spec import RunSpec, UserError
@@ -254,4 +255,8 @@ def test_a_home_that_cannot_be_is_one_sentence(
     monkeypatch.setenv("SPT_HOME", str(tmp_path / place))
     with pytest.raises(UserError, match="set SPT_HOME"):
         Store().create(spec)
+    with pytest.raises(UserError, match="set SPT_HOME"):
+        write_atomic(home() / "terms" / "a.txt", b"")
+    with pytest.raises(UserError, match="set SPT_HOME"):
+        append_line(home() / "a.txt", "")
     assert device_holder() is None

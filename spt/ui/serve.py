@@ -17,8 +17,10 @@ from spt.worker import WorkerProcess
 def serve(host: str, port: int) -> None:
     """Serve until interrupted. The worker ends with the page; what it was running goes on at the next start.
 
-    Raises UserError if the port is taken, or SPT_HOME cannot be made.
+    Raises UserError if the port is none or taken, or SPT_HOME cannot be made.
     """
+    if not 0 < port < 65536:
+        raise UserError(f"Port {port} is not possible: choose one from 1 to 65535, PORT=7861.")
     make_home()
     gr.set_static_paths([theme.plotly_js()])
     page = app.build(Store()).queue(default_concurrency_limit=None)
@@ -37,7 +39,7 @@ def serve(host: str, port: int) -> None:
             quiet=True,
             prevent_thread_lock=True,
         )
-    except (OSError, OverflowError) as error:
+    except OSError as error:
         raise UserError(
             f"Port {port} of {host} cannot be used, most likely it is taken: choose another, PORT=7861."
         ) from error
