@@ -18,6 +18,7 @@ from filelock import FileLock
 from spt import cli, queue
 from spt.events import RunStopped
 from spt.experiment import ModelCache
+from spt.presets import PRESETS
 from spt.runner import execute
 from spt.spec import RunSpec
 from spt.store import Store
@@ -237,6 +238,20 @@ def test_runs_tells_of_folders_it_cannot_read(spt: Callable[..., tuple[int, str,
     status, out, err = spt("runs")
     assert status == 0 and "unreadable" in out
     assert f"Run folder {good.id} was written by another version of spt (schema 9" in err
+
+
+def test_names_and_ids_stand_whole_in_eighty_columns(
+    spt: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    run = Store().create(RunSpec(benchmark="arithmetic", model="HuggingFaceTB/SmolLM2-360M-Instruct"))
+    queue.submit(run)
+    assert run.id in spt("runs")[1]
+    out = spt("models")[1]
+    for name, preset in PRESETS.items():
+        line = next(line for line in out.splitlines() if line.split()[:1] == [name])
+        assert ("gated" in line, "terms" in line) == (preset.gated, bool(preset.terms))
+    assert "--accept-terms" in out and max(map(len, out.splitlines())) <= 80
 
 
 def test_doctor_tells_what_this_machine_has(spt: Callable[..., tuple[int, str, str]], spt_home: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -84,6 +85,18 @@ def test_runs_are_taken_in_turn_and_a_bad_one_stops_none(spec: RunSpec) -> None:
     finished, started = first.events()[-1], second.events()[0]
     assert isinstance(finished, RunFinished) and isinstance(started, RunStarted)
     assert finished.time <= started.time
+
+
+def test_start_tries_a_failed_run_again(spec: RunSpec, tmp_path: Path) -> None:
+    model = tmp_path / "model"
+    folder = submitted(spec.model_copy(update={"model": str(model), "steps": 2}))
+    with WorkerProcess():
+        eventually(has_ended(folder))
+        assert folder.status() == "failed" and not folder.has_work()
+        shutil.copytree(spec.model, model)
+        assert submitted(folder.spec).id == folder.id
+        eventually(lambda: folder.status() == "finished")
+    assert [event.type for event in folder.events()].count("run_failed") == 1
 
 
 def test_stop_and_resume(spec: RunSpec, expected: dict[str, Any]) -> None:

@@ -1,7 +1,8 @@
 """The wiring of the page: which event changes what. All state is the run folder and, a session, what it looks at.
 
 Every handler changes the `Session`, or asks the queue for something, and renders: `Page.render` sends only what the
-browser does not have yet. A timer does the same once a second while the run is live. Closing the page ends nothing.
+browser does not have yet. A timer does the same once a second while the run is live, and seldom while it waits to be
+resumed. Closing the page ends nothing.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from spt.presets import accept_terms
 from spt.spec import RunSpec, UserError
 from spt.store import Store
 from spt.ui import answers, form, live
-from spt.ui.page import Page, Session
+from spt.ui.page import LIVE_POLL, Page, Session
 
 CHART = '<div class="plot"></div>'
 CHART_JS = "window.spt.chart(element, props, watch)"
@@ -54,7 +55,7 @@ def build(store: Store) -> gr.Blocks:
             with gr.Column(elem_id="main"):
                 _run_column(page.parts)
         gr.HTML(live.footer_html())
-        page.parts["timer"] = gr.Timer(1.0, active=False)
+        page.parts["timer"] = gr.Timer(LIVE_POLL, active=False)
         _wire(blocks, page, session, address, fields)
     return blocks
 

@@ -22,7 +22,7 @@ STATUS: dict[Status, str] = {
     "interrupted": "Interrupted",
     "finished": "Finished",
 }
-LIVE: tuple[Status, ...] = ("queued", "running")  # the page keeps polling
+LIVE: tuple[Status, ...] = ("queued", "running")  # the page polls often
 IDEA = "Does the score measure knowledge, or format?"
 DOING: dict[Phase, str] = {
     "load": "Loading the model",

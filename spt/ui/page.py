@@ -15,9 +15,12 @@ from spt.ui.follow import Follower, Shown
 # Which buttons a run has, by its status.
 BUTTONS: dict[str, tuple[Status, ...]] = {
     "stop": ("queued", "running"),
-    "resume": ("stopped", "interrupted", "failed", "new"),
+    "resume": ("stopped", "interrupted", "failed"),  # a new one has Start
     "again": ("finished",),
 }
+
+# Seconds between two looks at a run; longer where it only goes on if somebody resumes it, maybe from another page.
+LIVE_POLL, IDLE_POLL = 1.0, 5.0
 
 START: dict[Status, str] = {
     "new": "Start",
@@ -102,8 +105,7 @@ class Page:
         losses, probes = list(view.losses.values()), list(view.probes.values())
         parts: dict[str, dict[str, Any]] = {
             "run": {"value": live.run_html(session.run, status, view, shown.position)},
-            # Also where nothing goes on: a run that was stopped may be resumed from another page.
-            "timer": {"active": status != "finished"},
+            "timer": {"active": status != "finished", "value": LIVE_POLL if status in live.LIVE else IDLE_POLL},
             "body": {},
         }
         for button, when in BUTTONS.items():

@@ -68,7 +68,7 @@ def test_unknown_run_says_so(page: Page) -> None:
 def test_finished_run(page: Page, store: Store, closed: bool) -> None:
     folder = samples.finished(store, closed)
     wanted = page.wanted(Session(run=folder.id, form=folder.id))
-    assert wanted["again"]["visible"] and not wanted["stop"]["visible"] and wanted["timer"] == {"active": False}
+    assert wanted["again"]["visible"] and not wanted["stop"]["visible"] and not wanted["timer"]["active"]
     assert wanted["start"] == {"value": "Show the result"}
     assert ("letters" in wanted) == closed
     assert "0.0043\u202f%" in wanted["facts"]["value"]
@@ -87,9 +87,16 @@ def test_every_status_has_its_buttons_and_words(page: Page, store: Store) -> Non
 
     def shown() -> tuple[str, list[str], bool]:
         wanted = page.wanted(session)
+        seconds = wanted["timer"]["value"]
+        assert seconds == (1 if "running" in wanted["run"]["value"] or "queued" in wanted["run"]["value"] else 5)
         buttons = [name for name in ("stop", "resume", "again") if wanted[name]["visible"]]
         return str(wanted["run"]["value"]), buttons, bool(wanted["timer"]["active"])
 
+    queue.submit(folder)
+    queue.stop(folder)
+    html, buttons, live = shown()
+    assert "Not started" in html and buttons == [] and live, "Start is the one button of a new run"
+    assert page.wanted(Session(run=folder.id, form=folder.id))["start"] == {"value": "Start"}
     queue.submit(folder)
     html, buttons, live = shown()
     assert "Waiting" in html and buttons == ["stop"] and live
