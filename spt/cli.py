@@ -20,7 +20,7 @@ from spt.console import Follow, show_facts, show_result
 from spt.events import Message
 from spt.spec import RunSpec, UserError
 from spt.store import RunFolder, Store
-from spt.view import RunView
+from spt.view import RunView, count
 
 app = typer.Typer(
     help="Measure what a language model knows apart from whether it writes it the way a benchmark wants.",
@@ -80,13 +80,14 @@ def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool) -> None:
 
 def _execute(folder: RunFolder, console: Console, again: bool, made: bool) -> None:
     """Run to the end, or exit: 130 when stopped, 1 when failed. UserError where nothing was begun."""
+    spec = folder.spec
     if folder.status() == "running":
         raise UserError(f"Run {folder.id} is running already, in another process; wait for it or stop it there.")
     events = folder.events()
     folder.clear_stop()
     if folder.has_work() and not again:
-        steps = len(RunView.of(folder.events(), folder.spec).losses)
-        console.print(f"Going on with run {folder.id}: {steps} of {folder.spec.steps} steps done.", highlight=False)
+        done = len(RunView.of(events, folder.spec).losses)
+        console.print(f"Going on with run {folder.id}: {done} of {count(spec.steps, 'step')} done.", highlight=False)
     else:
         console.print(f"Run {folder.id}", highlight=False)
     follow = Follow(console, folder)

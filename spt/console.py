@@ -21,7 +21,7 @@ from spt.events import (
 from spt.metrics import MethodScores, Rate
 from spt.spec import METHODS
 from spt.store import RunFolder
-from spt.view import METHOD_TITLES, PHASE_TITLES, RunView, duration
+from spt.view import METHOD_TITLES, PHASE_TITLES, RunView, count, duration
 
 
 class Follow:
@@ -79,7 +79,7 @@ def _rate(rate: Rate) -> str:
 def show_result(console: Console, result: Result, folder: RunFolder) -> None:
     """The final table of a run, what it cost and where it lies."""
     items = next(iter(result.methods.values())).format.n
-    title = f"{result.spec.model} on {result.spec.benchmark}, {items} test items"
+    title = f"{result.spec.model} on {result.spec.benchmark}, {count(items, 'test item')}"
     table = Table(title=escape(title), title_justify="left")
     for column in ("Method", "Format", "Knowledge", "Exact match"):
         table.add_column(column)
@@ -94,7 +94,7 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
     console.print(f"In brackets: 95 % Wilson intervals. Knowledge by {knowledge}.", highlight=False)
     console.print(
         f"Soft prompt: {tuning.trainable_parameters:,} trainable parameters "
-        f"({tuning.trainable_share:.5%} of the model), {tuning.steps} steps in {duration(tuning.seconds)}.",
+        f"({tuning.trainable_share:.5%} of the model), {count(tuning.steps, 'step')} in {duration(tuning.seconds)}.",
         highlight=False,
     )
     console.print(

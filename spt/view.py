@@ -258,3 +258,8 @@ def duration(seconds: float | None) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02d} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def count(number: int, one: str, many: str | None = None) -> str:
+    """`1 item`, `64 items`, `12,000 items`."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -10,7 +10,8 @@ from spt.events import Probe, ProbeAnswer, Question
 from spt.metrics import Prediction
 from spt.spec import METHODS, Method
 from spt.ui.scores import COLOUR
-from spt.ui.text import count, esc, long_text, mark, method_title
+from spt.ui.text import esc, long_text, mark, method_title
+from spt.view import count
 
 PAGE = 20  # items a page
 

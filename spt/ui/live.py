@@ -10,8 +10,8 @@ from spt.spec import Method, RunSpec
 from spt.store import Status
 from spt.ui.follow import Listed
 from spt.ui.scores import headline
-from spt.ui.text import count, esc, marks, method_title, percent, short_model
-from spt.view import RunView, duration
+from spt.ui.text import esc, marks, method_title, percent, short_model
+from spt.view import RunView, count, duration
 
 STATUS: dict[Status, str] = {
     "new": "Not started",

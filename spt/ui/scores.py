@@ -9,8 +9,8 @@ from urllib.parse import quote
 from spt.events import ModelLoaded, Result
 from spt.metrics import MethodScores, Prediction, Rate
 from spt.spec import METHODS, Method, RunSpec
-from spt.ui.text import METRICS, count, esc, interval, method_title, percent, points
-from spt.view import duration
+from spt.ui.text import METRICS, esc, interval, method_title, percent, points
+from spt.view import count, duration
 
 COLOUR: dict[Method, str] = {"zero_shot": "zero", "few_shot": "few", "soft_prompt": "soft"}
 BY = {
@@ -36,6 +36,8 @@ def headline(scores: Mapping[Method, MethodScores]) -> str:
         # Then a small tax says nothing of format: the zero-shot answers never came to the point.
         more_known = percent(few.knowledge.rate)
         words = f"Zero-shot scored {score} and knew {knows}, with examples the same model knew {more_known}."
+    elif not zero.format.rate and not zero.knowledge.rate:
+        words = f"Zero-shot scored {score}: its answers were neither in format nor right."
     else:
         words = f"Zero-shot scored {score} and knew {knows}: format cost almost nothing."
     if soft is None:
@@ -71,7 +73,8 @@ def table(scores: Mapping[Method, MethodScores], shots: int) -> str:
             rows.append(f'<tr class="{COLOUR[method]} pending">{name}' + "<td>–</td>" * 4 + "</tr>")
             continue
         cells = "".join(_rate_cell(getattr(score, key), title) for key, title in METRICS.items())
-        tax = f'<td data-title="Format tax"><b>{points(score.format_tax)}</b> <small>points</small></td>'
+        unit = "point" if points(score.format_tax) in ("1", "−1") else "points"
+        tax = f'<td data-title="Format tax"><b>{points(score.format_tax)}</b> <small>{unit}</small></td>'
         rows.append(f'<tr class="{COLOUR[method]}">{name}{cells}{tax}</tr>')
     heads = "".join(f'<th scope="col">{title}</th>' for title in (*METRICS.values(), "Format tax"))
     notes = ""

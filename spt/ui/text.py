@@ -38,11 +38,6 @@ def interval(rate: Rate) -> str:
     return f"{rate.low * 100:.0f}–{rate.high * 100:.0f}\u202f%"
 
 
-def count(number: int, one: str, many: str | None = None) -> str:
-    """`1 item`, `64 items`, `12,000 items`."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
 def mark(yes: bool, label: str) -> str:
     """A pill that says whether `label` holds: by word, sign and shape, never by colour alone."""
     kind, sign, words = ("yes", "✓", label) if yes else ("no", "✕", f"not {label}")

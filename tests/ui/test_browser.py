@@ -18,8 +18,11 @@ from typing import Any
 
 import pytest
 
+from spt import queue
+from spt.events import RunStopped
 from spt.spec import RunSpec
 from spt.store import Store
+from tests.runs import small_spec
 from tests.ui import samples
 
 ROOT = Path(__file__).parents[2]
@@ -139,6 +142,20 @@ def test_from_start_to_result(server: str, browser: Any, tiny: Callable[[str], P
     assert total == 18
     page.wait_for_selector("#start >> text=Show the result")
     assert wrong == [] and wrong_there == []
+
+
+def test_a_run_resumed_elsewhere_is_noticed(server: str, browser: Any, tiny: Callable[[str], Path]) -> None:
+    folder = Store().create(small_spec(tiny("llama")))
+    folder.append(RunStopped())
+    page, wrong = opened(browser, f"{server}/?run={folder.id}")
+    page.wait_for_selector(".pill.stopped")
+    queue.submit(folder)
+    page.wait_for_selector(".pill.finished")
+    page.wait_for_selector("a[aria-current] >> text=finished")
+    page.set_viewport_size({"width": 390, "height": 844})
+    unit = page.locator(".scores td:last-child small").first
+    assert unit.evaluate("e => parseFloat(getComputedStyle(e).paddingLeft)") > 0, "a space between number and unit"
+    assert wrong == []
 
 
 def test_hostile_text_and_an_unknown_run(server: str, browser: Any) -> None:

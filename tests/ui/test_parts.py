@@ -121,6 +121,17 @@ def test_headline_blames_no_format_where_examples_show_more_knowledge() -> None:
     assert "with examples the same model knew 70" in found and "almost nothing" not in found
 
 
+def test_headline_of_answers_that_are_neither() -> None:
+    found = scores.headline({"zero_shot": rates(0, 0, 0)})
+    assert found == "Zero-shot scored 0\u202f%: its answers were neither in format nor right."
+    assert "almost nothing" not in scores.headline({"zero_shot": rates(0, 0, 0), "few_shot": rates(1, 0, 0)})
+
+
+def test_one_is_singular() -> None:
+    html = scores.table({"zero_shot": rates(0, 0.01, 0), "few_shot": rates(0, 0, 0.01)}, 3)
+    assert html.count("<small>point</small>") == 2
+
+
 def test_no_headline_before_the_first_score() -> None:
     assert scores.headline({}) == ""
 
