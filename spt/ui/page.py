@@ -113,7 +113,7 @@ class Page:
         stopping = status == "running" and shown.folder.stop_requested()
         parts["stop"] |= {"value": "Stopping …" if stopping else "Stop", "interactive": not stopping}
         parts["scores"] = {"value": scores.table(view.scores, spec.shots), "visible": bool(view.scores)}
-        parts["facts"] = {"value": scores.facts(spec, view.model, view.result)}
+        parts["facts"] = {"value": scores.facts(spec, view.model, view.result, shown.predictions)}
         if view.data and view.data.closed and shown.predictions:
             parts["letters"] = {"value": scores.letters(shown.predictions, spec.shots)}
         if view.scores or losses or probes:

@@ -18,6 +18,7 @@ BY = {
     "rule": "the right answer occurs in the text, by rule",
     "judge": "a judge model says that the text is right",
 }
+MAX_ROWS = 500  # answers of a method that a page carries for download; of more, the run folder has them
 SMALL_TAX = 0.03  # a smaller format tax is called "almost nothing"
 
 
@@ -92,7 +93,29 @@ def table(scores: Mapping[Method, MethodScores], shots: int) -> str:
     )
 
 
-def facts(spec: RunSpec, loaded: ModelLoaded | None, result: Result | None) -> str:
+def _download(name: str, shown: str, text: str) -> str:
+    """A link that carries its file in the page itself, so that no folder has to be served."""
+    kind = "application/json" if name.endswith(".json") else "application/jsonl"
+    return f'<a download="{esc(name)}" href="data:{kind};charset=utf-8,{quote(text)}">{esc(shown)}</a>'
+
+
+def downloads(result: Result, predictions: Mapping[Method, Sequence[Prediction]]) -> str:
+    """Links to the result and to the answers of each method, one a line as in the run folder."""
+    links = [_download(f"{result.run}.json", "result.json", result.model_dump_json(by_alias=True, indent=1))]
+    if all(len(rows) <= MAX_ROWS for rows in predictions.values()):
+        for method in METHODS:
+            if rows := predictions.get(method):
+                lines = "".join(f"{row.model_dump_json()}\n" for row in rows)
+                links.append(_download(f"{result.run}-{method}.jsonl", f"{method}.jsonl", lines))
+    return ", ".join(links)
+
+
+def facts(
+    spec: RunSpec,
+    loaded: ModelLoaded | None,
+    result: Result | None,
+    predictions: Mapping[Method, Sequence[Prediction]] | None = None,
+) -> str:
     """What the numbers were made with: model, device, precision, and once finished the cost of tuning."""
     pairs: list[tuple[str, str]] = []
     if result:
@@ -115,10 +138,7 @@ def facts(spec: RunSpec, loaded: ModelLoaded | None, result: Result | None) -> s
         return ""
     cells = "".join(f"<div><dt>{esc(name)}</dt><dd>{esc(value)}</dd></div>" for name, value in pairs)
     if result:
-        # A few kilobytes: carried in the page itself, so that no folder has to be served.
-        link = "data:application/json;charset=utf-8," + quote(result.model_dump_json(by_alias=True, indent=1))
-        name = esc(f"{result.run}.json")
-        cells += f'<div><dt>Download</dt><dd><a download="{name}" href="{link}">result.json</a></dd></div>'
+        cells += f"<div><dt>Download</dt><dd>{downloads(result, predictions or {})}</dd></div>"
     return f'<dl class="facts">{cells}</dl>'
 
 

@@ -72,6 +72,7 @@ def test_finished_run(page: Page, store: Store, closed: bool) -> None:
     assert wanted["start"] == {"value": "Show the result"}
     assert ("letters" in wanted) == closed
     assert "0.0043\u202f%" in wanted["facts"]["value"]
+    assert f'download="{folder.id}-soft_prompt.jsonl"' in wanted["facts"]["value"]
     assert "51\u202f%" in wanted["runs"]["value"]
 
 
