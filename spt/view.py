@@ -87,7 +87,6 @@ class RunView:
     scores: dict[Method, MethodScores] = field(default_factory=dict)
     result: Result | None = None
     message: str = ""  # why it failed, or that it was stopped
-    error_detail: str = ""  # a traceback, where the fault is spt's
     _paces: dict[Phase, _Pace] = field(default_factory=lambda: {phase: _Pace() for phase in PHASES})
     _clock: float | None = None  # time of the previous event of this attempt
 
@@ -178,7 +177,7 @@ class RunView:
             self.__dict__.update(fresh.__dict__)
             self.started = event.time
         self.state, self.resumed, self.phase = "running", event.resumed, None
-        self.message = self.error_detail = ""
+        self.message = ""
         if self.started is None:
             self.started = event.time
 
@@ -207,7 +206,7 @@ class RunView:
             case RunStopped():
                 self.state, self.message = "stopped", "Stopped; it can be resumed"
             case RunFailed():
-                self.state, self.message, self.error_detail = "failed", event.message, event.detail
+                self.state, self.message = "failed", event.message
             case RunFinished():
                 self.state, self.result = "finished", event.result
 
