@@ -18,7 +18,7 @@ from rich.table import Column, Table
 from spt import queue
 from spt.console import Follow, show_facts, show_result
 from spt.events import Message
-from spt.spec import RunSpec, UserError
+from spt.spec import Control, RunSpec, UserError
 from spt.store import RunFolder, Store
 from spt.view import RunView, count
 
@@ -54,9 +54,9 @@ def _complain(sentence: str) -> None:
 def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool) -> None:
     """Make or show a run, and print its result."""
     from spt import presets
-    from spt.benchmarks import get
+    from spt.benchmarks import for_spec
 
-    spec = spec.model_copy(update={"benchmark": get(spec.benchmark).name})
+    spec = spec.model_copy(update={"benchmark": for_spec(spec).name})
     console = err if json else out
     preset = presets.PRESETS.get(spec.model)
     if accept_terms and preset is not None and preset.terms:
@@ -129,15 +129,12 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
 def _with_spec_options(command: Any) -> Any:
     """Give `command` one option per RunSpec field, with its help and default, in place of **settings."""
     keyword = inspect.Parameter.KEYWORD_ONLY
-    options = [
-        inspect.Parameter(
-            name,
-            keyword,
-            default=field.default,
-            annotation=Annotated[field.annotation, typer.Option(f"--{name.replace('_', '-')}", help=field.description)],
-        )
-        for name, field in RunSpec.model_fields.items()
-    ]
+    options = []
+    for name, field in RunSpec.model_fields.items():
+        envvar = "SPT_DATA_DIR" if name == "data_dir" else None
+        option = typer.Option(f"--{name.replace('_', '-')}", help=field.description, envvar=envvar)
+        kind, default = (list[Control], []) if name == "control" else (field.annotation, field.default)
+        options.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, option]))
     own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
     parameters = [*options, *(p.replace(kind=keyword) for p in own)]
     command.__signature__ = inspect.Signature(parameters)

@@ -9,17 +9,28 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 Precision = Literal["auto", "fp32", "bf16", "4bit"]
 ChatTemplate = Literal["auto", "on", "off"]
-Method = Literal["zero_shot", "few_shot", "soft_prompt"]
-METHODS: tuple[Method, ...] = get_args(Method)
+Control = Literal["shuffled", "valid-format"]
+Method = str  # one of METHODS, or the name of a further arm of the run (`RunSpec.arms`)
+METHODS: tuple[Method, ...] = ("zero_shot", "few_shot", "soft_prompt")
 
 # Part of the hash: raised whenever the same settings would give other numbers than before.
 PROTOCOL = 1
+# Settings that came later. At their defaults they are no part of the hash, so older runs keep their ids.
+_LATER = ("seeds", "control", "holdout_topic", "data_dir", "answer_format", "template", "pattern")
+
+
+class Arm(NamedTuple):
+    """One soft prompt of a run. All arms of a run are tuned together, each with its own vectors."""
+
+    name: Method
+    seed: int
+    control: Control | None = None
 
 
 class UserError(Exception):
@@ -39,6 +50,13 @@ def local_path(model: str) -> Path | None:
         return None
 
 
+def _resolved(path: str) -> str:
+    try:
+        return str(Path(path).expanduser().resolve())
+    except (OSError, RuntimeError):  # no such home; whoever reads it says so
+        return path
+
+
 class RunSpec(BaseModel):
     """All settings of one run. The values are spt's documented defaults (README, "Protocol"), not the authors'."""
 
@@ -46,7 +64,9 @@ class RunSpec(BaseModel):
 
     model: str = Field("bundled", min_length=1, description="preset, hub id, or local folder of safetensors")
     revision: str | None = Field(None, description="branch, tag or commit of a hub model")
-    benchmark: str = Field("capitals", min_length=1, description="name of a benchmark")
+    benchmark: str = Field(
+        "capitals", min_length=1, description="name of a benchmark, a .jsonl or .csv file, or lm_eval:<task or .yaml>"
+    )
     precision: Precision = Field("auto", description="auto = bf16 on CUDA, fp32 on a CPU")
     chat_template: ChatTemplate = Field("auto", description="auto = on for post-trained models")
     shots: int = Field(3, ge=1, le=32, description="worked examples in the few-shot prompt")
@@ -58,6 +78,15 @@ class RunSpec(BaseModel):
     items: int = Field(64, ge=1, le=1_000_000, description="test items to score, at most")
     probe_every: int = Field(10, ge=0, le=10_000, description="score a few test items every k steps; 0 = never")
     probe_items: int = Field(16, ge=1, le=10_000, description="how many test items a probe scores")
+    seeds: int = Field(1, ge=1, le=16, description="soft prompts tuned together, from --seed on")
+    control: tuple[Control, ...] = Field(
+        (), description="further prompts tuned together: on answers shuffled among rows, or on any valid answer"
+    )
+    holdout_topic: str | None = Field(None, description="tune on all other topics and test on this one alone")
+    data_dir: str | None = Field(None, description="folder of <hub id>/<config>/<split>.jsonl in place of the hub")
+    answer_format: str | None = Field(None, description="own file: option-copy, hash, phrase, boxed or pattern")
+    template: str | None = Field(None, description="own file: the target, with {answer} in it")
+    pattern: str | None = Field(None, description="own file: regular expression of an answer, its group 1 the answer")
 
     @field_validator("model")
     @classmethod
@@ -65,6 +94,31 @@ class RunSpec(BaseModel):
         """A local path means the same from every folder."""
         path = local_path(model)
         return model if path is None else str(path)
+
+    @field_validator("benchmark")
+    @classmethod
+    def _absolute_file(cls, benchmark: str) -> str:
+        """So does a file of questions, or of an lm-evaluation-harness task."""
+        kind, colon, path = benchmark.rpartition(":")
+        if not path.endswith((".jsonl", ".csv", ".yaml", ".yml")):
+            return benchmark
+        return f"{kind}{colon}{_resolved(path)}"
+
+    @field_validator("data_dir")
+    @classmethod
+    def _absolute_folder(cls, folder: str | None) -> str | None:
+        return None if not folder else _resolved(folder)
+
+    @field_validator("control")
+    @classmethod
+    def _each_once(cls, controls: tuple[Control, ...]) -> tuple[Control, ...]:
+        return tuple(sorted(set(controls)))
+
+    @property
+    def arms(self) -> tuple[Arm, ...]:
+        """The soft prompts of this run: the one that is reported as `soft_prompt`, further seeds, controls."""
+        seeds = [Arm(f"seed-{self.seed + i}", self.seed + i) for i in range(1, self.seeds)]
+        return (Arm("soft_prompt", self.seed), *seeds, *(Arm(name, self.seed, name) for name in self.control))
 
     @classmethod
     def parse(cls, **settings: Any) -> RunSpec:
@@ -79,8 +133,9 @@ class RunSpec(BaseModel):
     @property
     def run_id(self) -> str:
         """Stable content hash of the settings: 12 hex digits behind a readable stem, safe as a folder name."""
-        canonical = json.dumps({"protocol": PROTOCOL, **self.model_dump()}, sort_keys=True)
-        readable = f"{self.benchmark}-{self.model.rstrip('/').split('/')[-1]}".lower()
+        unused = {name for name in _LATER if getattr(self, name) == type(self).model_fields[name].default}
+        canonical = json.dumps({"protocol": PROTOCOL, **self.model_dump(exclude=unused)}, sort_keys=True)
+        readable = "-".join(text.rstrip("/").split("/")[-1] for text in (self.benchmark, self.model)).lower()
         stem = "".join(c if c.isascii() and c.isalnum() else "-" for c in readable).strip("-")[:40]
         return f"{stem}-{hashlib.sha256(canonical.encode()).hexdigest()[:12]}"
 
@@ -91,6 +146,9 @@ class RunSpec(BaseModel):
         words = ["python", "-m", "spt", "run"]
         for name, field in type(self).model_fields.items():
             value = getattr(self, name)
-            if value != field.default or name in ("model", "benchmark"):
+            if isinstance(value, tuple):
+                for each in value:
+                    words += [f"--{name.replace('_', '-')}", str(each)]
+            elif value != field.default or name in ("model", "benchmark"):
                 words += [f"--{name.replace('_', '-')}", str(value)]
         return shlex.join(words)

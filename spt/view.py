@@ -202,7 +202,8 @@ class RunView:
                 self.probes[event.step] = event
             case MethodScored():
                 self.scores[event.method] = event.scores
-                self._paces[event.method].complete = True
+                for phase in PHASES:
+                    self._paces[phase].complete |= phase == event.method
             case RunStopped():
                 self.state, self.message = "stopped", "Stopped; it can be resumed"
             case RunFailed():

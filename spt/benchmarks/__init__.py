@@ -12,9 +12,9 @@ from spt.benchmarks.base import Benchmark, Example, Split
 from spt.benchmarks.capitals import CAPITALS
 from spt.benchmarks.capitals_mc import CAPITALS_MC
 from spt.benchmarks.trivia import TRIVIA
-from spt.spec import UserError
+from spt.spec import RunSpec, UserError
 
-__all__ = ["BENCHMARKS", "Benchmark", "Example", "Split", "get"]
+__all__ = ["BENCHMARKS", "Benchmark", "Example", "Split", "for_spec", "get"]
 
 BENCHMARKS: dict[str, Benchmark] = {
     "capitals": CAPITALS,
@@ -32,3 +32,8 @@ def get(name: str) -> Benchmark:
     close = get_close_matches(key, BENCHMARKS, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""
     raise UserError(f"Unknown benchmark '{name}'. Known: {', '.join(BENCHMARKS)}.{hint}")
+
+
+def for_spec(spec: RunSpec) -> Benchmark:
+    """The benchmark of a run: one of the registry, a file of the user's, or a task of lm-evaluation-harness."""
+    return get(spec.benchmark)

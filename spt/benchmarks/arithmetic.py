@@ -18,6 +18,7 @@ import operator
 import random
 import re
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from spt.benchmarks.arithmetic_stories import (
     TEST_NAMES,
@@ -44,7 +45,7 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
 }
 
 
-def load() -> Split:
+def load(data_dir: Path | None = None) -> Split:
     """Both splits, the same problems at every load."""
     return Split(
         train=_generate(TRAIN_ROWS, TRAIN_STORIES, TRAIN_NAMES, TRAIN_THINGS),
@@ -98,5 +99,5 @@ ARITHMETIC = Benchmark(
     "<< and >>. Then write a last line with #### followed by the answer as a number and nothing else.",
     source="generated for this project from a seed",
     licence="as the project",
-    load=load,
+    read=load,
 )

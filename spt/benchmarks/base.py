@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -47,7 +48,11 @@ class Benchmark:
     instruction: str  # put before the question by zero-shot and few-shot; the soft prompt takes its place
     source: str
     licence: str
-    load: Callable[[], Split]
+    read: Callable[[Path | None], Split]  # the rows, from a folder in place of the hub where one is given
+
+    def load(self, data_dir: str | Path | None = None) -> Split:
+        """The rows. Raises UserError where they cannot be had."""
+        return self.read(Path(data_dir) if data_dir else None)
 
     @property
     def closed(self) -> bool:

@@ -14,6 +14,8 @@ Source: written for this project.   Licence: as the project.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from spt.benchmarks.assets import AssetRow, read_rows
 from spt.benchmarks.base import Benchmark, Example, Split
 from spt.benchmarks.formats import HashAnswer
@@ -37,7 +39,7 @@ def read_capitals() -> list[CapitalRow]:
     return read_rows("capitals.jsonl", CapitalRow)
 
 
-def load() -> Split:
+def load(data_dir: Path | None = None) -> Split:
     """Both splits, in the order of the file."""
     rows = read_capitals()
     return Split(
@@ -65,5 +67,5 @@ CAPITALS = Benchmark(
     instruction='Questions and answers about geography. Each answer is written in the form "#### answer".',
     source="written for this project",
     licence="as the project",
-    load=load,
+    read=load,
 )

@@ -13,6 +13,7 @@ Source: written for this project.   Licence: as the project.
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 from spt.benchmarks.base import Benchmark, Example, Split
 from spt.benchmarks.capitals import CapitalRow, read_capitals
@@ -22,7 +23,7 @@ LETTERS = "ABCD"
 SEED = 2606
 
 
-def load() -> Split:
+def load(data_dir: Path | None = None) -> Split:
     """Both splits, in the order of `capitals`; the same options at every load."""
     rows = read_capitals()
     return Split(
@@ -60,5 +61,5 @@ CAPITALS_MC = Benchmark(
     "exactly as shown, and write nothing else.",
     source="written for this project",
     licence="as the project",
-    load=load,
+    read=load,
 )

@@ -15,6 +15,8 @@ Source: written for this project.   Licence: as the project.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from spt.benchmarks.assets import AssetRow, read_rows
 from spt.benchmarks.base import Benchmark, Example, Split
 from spt.benchmarks.formats import ShortPhrase
@@ -35,7 +37,7 @@ def read_trivia() -> list[TriviaRow]:
     return read_rows("trivia.jsonl", TriviaRow)
 
 
-def load() -> Split:
+def load(data_dir: Path | None = None) -> Split:
     """Both splits, in the order of the file."""
     rows = read_trivia()
     return Split(
@@ -57,5 +59,5 @@ TRIVIA = Benchmark(
     instruction="Answer the question with the answer alone: a short phrase on one line, no sentence, no full stop.",
     source="written for this project",
     licence="as the project",
-    load=load,
+    read=load,
 )
