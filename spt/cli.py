@@ -18,7 +18,7 @@ from rich.table import Column, Table
 from spt import queue
 from spt.console import Follow, show_facts, show_result
 from spt.events import Message
-from spt.spec import Control, RunSpec, UserError
+from spt.spec import RunSpec, UserError
 from spt.store import RunFolder, Store
 from spt.view import RunView, count
 
@@ -133,7 +133,7 @@ def _with_spec_options(command: Any) -> Any:
     for name, field in RunSpec.model_fields.items():
         envvar = "SPT_DATA_DIR" if name == "data_dir" else None
         option = typer.Option(f"--{name.replace('_', '-')}", help=field.description, envvar=envvar)
-        kind, default = (list[Control], []) if name == "control" else (field.annotation, field.default)
+        kind, default = (list[str], []) if name == "control" else (field.annotation, field.default)
         options.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, option]))
     own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
     parameters = [*options, *(p.replace(kind=keyword) for p in own)]

@@ -72,7 +72,7 @@ def test_run_has_an_option_for_every_setting_with_its_help_and_default(
     for name, field in RunSpec.model_fields.items():
         assert f"--{name.replace('_', '-')} " in out
         assert field.description is not None and field.description in out
-        assert field.default is None or f"[default: {field.default}]" in out
+        assert field.default in (None, ()) or f"[default: {field.default}]" in out
 
 
 def test_run_ends_in_a_table_and_is_shown_again(spt: Callable[..., tuple[int, str, str]], spec: RunSpec) -> None:

@@ -18,11 +18,27 @@ def test_the_run_id_is_stable_and_follows_every_setting() -> None:
     changes = {
         "model": "other", "revision": "r", "benchmark": "trivia", "precision": "fp32", "chat_template": "off",
         "shots": 2, "virtual_tokens": 3, "steps": 7, "batch_size": 2, "learning_rate": 0.5, "seed": 9, "items": 5,
-        "probe_every": 1, "probe_items": 2,
+        "probe_every": 1, "probe_items": 2, "seeds": 3, "control": ("shuffled",), "holdout_topic": "history",
+        "data_dir": "data", "answer_format": "phrase", "template": "<{answer}>", "pattern": "<(.*)>",
     }  # fmt: skip
     assert set(changes) == set(RunSpec.model_fields)
     ids = {RunSpec(**{name: value}).run_id for name, value in changes.items()}
     assert len(ids | {RunSpec().run_id}) == len(changes) + 1
+    assert RunSpec(probe_every=0).run_id == "capitals-bundled-843badca722e", (
+        "runs made before a setting existed keep their id"
+    )
+
+
+def test_the_arms_are_the_prompts_tuned_together() -> None:
+    assert [arm.name for arm in RunSpec().arms] == ["soft_prompt"]
+    spec = RunSpec(seed=4, seeds=3, control=("valid-format", "shuffled", "shuffled"))
+    assert [tuple(arm) for arm in spec.arms] == [
+        ("soft_prompt", 4, None),
+        ("seed-5", 5, None),
+        ("seed-6", 6, None),
+        ("shuffled", 4, "shuffled"),
+        ("valid-format", 4, "valid-format"),
+    ]
 
 
 @pytest.mark.parametrize("model", ["org/Näme 7B!", "/a/folder/", "../..", "é" * 300])
@@ -52,7 +68,14 @@ def test_a_bad_setting_is_named_in_one_sentence(settings: dict[str, object], wor
 
 def test_the_command_says_the_same_settings_again() -> None:
     """What the page shows for copying is parsed by the real command line into the same run."""
-    spec = RunSpec(model="no such folder; rm -rf", benchmark="trivia", learning_rate=0.25, seed=3, chat_template="off")
+    spec = RunSpec(
+        model="no such folder; rm -rf",
+        benchmark="trivia",
+        learning_rate=0.25,
+        seed=3,
+        chat_template="off",
+        control=("shuffled", "valid-format"),
+    )
     words = shlex.split(spec.command())
     assert words[:4] == ["python", "-m", "spt", "run"]
     result = CliRunner().invoke(app, words[3:])
