@@ -1,0 +1,139 @@
+"""Whether two answers are mathematically equal, by math-verify, in a process of its own.
+
+Models write anything, `9^{9^{9^9}}` included, and sympy may then compute for hours. math-verify's own time limit is an
+alarm signal, which works in the main thread alone. So it runs in a child, one for all comparisons, that is ended where
+it takes too long; the two answers then count as different. Most answers are settled without it, as text or number.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import re
+import select
+import subprocess
+import sys
+import threading
+from functools import lru_cache
+from pathlib import Path
+from typing import IO
+
+from spt.benchmarks.answers import parse_number
+from spt.spec import UserError
+
+SECONDS = 5.0  # for one comparison
+START_SECONDS = 60.0  # for importing sympy on a busy machine
+MAX_LENGTH = 2000  # characters; a longer answer is no answer
+
+_SPACING = re.compile(r"\\[,;:! ]|\\left|\\right|\\displaystyle|\$|\s+")
+_FRACTION = re.compile(r"\\[dt]frac(?![A-Za-z])")
+_lock = threading.Lock()
+_child: subprocess.Popen[str] | None = None
+
+
+@lru_cache(maxsize=100_000)
+def equal(answer: str, reference: str) -> bool:
+    """Whether two LaTeX expressions, given without box or dollar signs, are the same."""
+    a, b = _plain(answer), _plain(reference)
+    if not a or not b or max(len(a), len(b)) > MAX_LENGTH:
+        return False
+    if a == b:
+        return True
+    x, y = parse_number(a.replace(r"\%", "%")), parse_number(b.replace(r"\%", "%"))
+    if x is not None and y is not None:
+        return x == y
+    return _ask(rf"\boxed{{{answer}}}", rf"\boxed{{{reference}}}")
+
+
+@lru_cache(maxsize=100_000)
+def ends_with(response: str, reference: str) -> bool:
+    """Whether the last formula of a response, as math-verify finds it, is the reference."""
+    return bool(response.strip()) and _ask(response[-MAX_LENGTH:], rf"\boxed{{{reference}}}")
+
+
+def _plain(text: str) -> str:
+    return _SPACING.sub("", _FRACTION.sub(r"\\frac", text)).rstrip(".")
+
+
+def _ask(answer: str, reference: str) -> bool:
+    """Ask the child; False where it takes too long or ends."""
+    global _child
+    with _lock:
+        if _child is None or _child.poll() is not None:
+            _child = _start()
+        requests, replies = _child.stdin, _child.stdout
+        assert requests is not None and replies is not None
+        try:
+            requests.write(json.dumps([answer, reference]) + "\n")
+            requests.flush()
+            reply = _line(replies, SECONDS)
+        except OSError:
+            reply = ""
+        if not reply:
+            stop()
+        return reply.strip() == "true"
+
+
+def _start() -> subprocess.Popen[str]:
+    root = str(Path(__file__).parents[2])
+    child = subprocess.Popen(
+        [sys.executable, "-m", "spt.benchmarks.mathematics"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (root, os.environ.get("PYTHONPATH"))))},
+        start_new_session=True,  # Ctrl-C is for the run, which then ends the child itself
+    )
+    assert child.stdout is not None
+    if _line(child.stdout, START_SECONDS).strip() != "ready":
+        child.kill()
+        child.wait()
+        raise UserError("math-verify cannot be loaded, and \\boxed answers are compared by it: install requirements.txt.")
+    atexit.register(stop)
+    return child
+
+
+def _line(stream: IO[str], seconds: float) -> str:
+    """One line; empty where none comes in time or the stream ends. The child writes a line at once, never a part."""
+    return stream.readline() if select.select([stream], [], [], seconds)[0] else ""
+
+
+def stop() -> None:
+    """End the child."""
+    global _child
+    if _child is not None:
+        _child.kill()
+        _child.wait()
+        for stream in (_child.stdin, _child.stdout):
+            if stream is not None:
+                try:
+                    stream.close()
+                except OSError:  # what was not yet sent is lost with the child
+                    pass
+    _child = None
+
+
+def _serve() -> None:
+    """The child: a pair of texts a line in, `true` or `false` a line out. Ends with its input."""
+    import logging
+
+    from math_verify import parse, verify
+
+    logging.disable(logging.CRITICAL)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        answer, reference = json.loads(line)
+        try:
+            same = verify(
+                parse(reference, parsing_timeout=None), parse(answer, parsing_timeout=None), timeout_seconds=None
+            )
+        except Exception:  # garbage in: whatever the parser makes of it, it is not the answer
+            same = False
+        print("true" if same else "false", flush=True)
+
+
+if __name__ == "__main__":
+    _serve()
