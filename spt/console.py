@@ -19,9 +19,8 @@ from spt.events import (
     Result,
 )
 from spt.metrics import MethodScores, Rate
-from spt.spec import METHODS
 from spt.store import RunFolder
-from spt.view import METHOD_TITLES, PHASE_TITLES, RunView, count, duration
+from spt.view import PHASE_TITLES, RunView, count, duration, method_title
 
 
 class Follow:
@@ -56,7 +55,7 @@ class Follow:
         elif isinstance(message, PhaseStarted):
             self.console.print(f"{PHASE_TITLES[message.phase]} ...", highlight=False)
         elif isinstance(message, MethodScored):
-            self.console.print(f"{METHOD_TITLES[message.method]}: {_scores(message.scores)}", highlight=False)
+            self.console.print(f"{method_title(message.method)}: {_scores(message.scores)}", highlight=False)
 
     def _line(self) -> str:
         line = self.view.headline
@@ -83,11 +82,11 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
     table = Table(title=escape(title), title_justify="left")
     for column in ("Method", "Format", "Knowledge", "Exact match"):
         table.add_column(column)
-    for method in METHODS:
+    for method in result.spec.methods:
         if method in result.methods:
             scores = result.methods[method]
             rates = (scores.format, scores.knowledge, scores.exact_match)
-            table.add_row(METHOD_TITLES[method], *map(_rate, rates))
+            table.add_row(method_title(method), *map(_rate, rates))
     console.print(table)
     knowledge = next(iter(result.methods.values())).knowledge_by
     tuning = result.tuning

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
@@ -20,8 +20,14 @@ from spt.spec import Method, RunSpec
 
 SCHEMA = 1  # of a run folder
 
-Phase = Literal["load", "zero_shot", "few_shot", "tuning", "soft_prompt"]
-PHASES: tuple[Phase, ...] = ("load", "zero_shot", "few_shot", "tuning", "soft_prompt")
+Phase = Literal["load", "zero_shot", "few_shot", "tuning", "soft_prompt", "controls"]
+PHASES: tuple[Phase, ...] = get_args(Phase)
+
+
+def phases_of(spec: RunSpec) -> tuple[Phase, ...]:
+    """The phases of a run, in order. `controls` answers with the further arms, where there are any."""
+    return PHASES if len(spec.arms) > 1 else PHASES[:-1]
+
 
 
 class _Event(BaseModel):
@@ -85,6 +91,8 @@ class DataLoaded(_Event):
     test: int
     items: int = Field(description="test items scored in this run")
     dropped: dict[str, int] = Field(default_factory=dict, description="reason -> rows left out")
+    fingerprint: str = Field("", description="hash of all rows; a run goes on with the same rows only")
+    tuned_items: int = Field(0, description="training rows that the soft prompt answers too")
     probed: tuple[Question, ...] = Field((), description="the items whose answers are followed from step to step")
 
 
@@ -103,6 +111,15 @@ class StepLoss(_Event):
     learning_rate: float
     grad_norm: float
     seconds: float
+    arms: dict[Method, float] = Field(default_factory=dict, description="losses of the further arms")
+
+
+class ProbeScores(BaseModel):
+    """What an arm reaches on the probed items."""
+
+    format: Rate
+    knowledge: Rate
+    exact_match: Rate
 
 
 class ProbeAnswer(BaseModel):
@@ -121,6 +138,7 @@ class Probe(_Event):
     knowledge: Rate
     exact_match: Rate
     answers: tuple[ProbeAnswer, ...]
+    arms: dict[Method, ProbeScores] = Field(default_factory=dict, description="the further arms, same items")
 
 
 class RunStopped(_Event):
@@ -184,7 +202,7 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything tuning needs to go on after `step`: prompt and optimizer moments, each (virtual_tokens, D) float32."""
+    """Everything tuning needs to go on after `step`: prompts and moments, each (arms * virtual_tokens, D) float32."""
 
     step: int
     tensors: Mapping[str, np.ndarray]
@@ -192,9 +210,10 @@ class Checkpoint:
 
 @dataclass(frozen=True)
 class PromptFiles:
-    """The tuned prompt as a PEFT adapter folder: file name -> bytes."""
+    """A tuned prompt as a PEFT adapter folder: file name -> bytes."""
 
     files: Mapping[str, bytes]
+    arm: Method = "soft_prompt"
 
 
 @dataclass(frozen=True)

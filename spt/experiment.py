@@ -12,22 +12,20 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
 
+import torch
 from torch import Tensor
 
-from spt import benchmarks, events, models
+from spt import benchmarks, controls, events, models, run_checks
 from spt.benchmarks.base import Benchmark, Example, Split
-from spt.events import Message, Predictions, PromptFiles, ResumeState
-from spt.generation import generate
-from spt.likelihood import option_logprobs
+from spt.evaluation import Evaluator
+from spt.events import Message, Phase, Predictions, PromptFiles, ResumeState, phases_of
 from spt.machine import device_name, peak_memory_mb, reset_peak_memory, versions
-from spt.metrics import MethodScores, Prediction, Rate
+from spt.metrics import MethodScores, Rate
 from spt.models import LoadedModel
 from spt.prompt import Provenance, SoftPrompt, VirtualTokens
 from spt.prompting import Prompter, choose_items, choose_shots
-from spt.spec import METHODS, Method, RunSpec, UserError
-from spt.tuning import TrainingRow, Tuner, initial_vectors
-
-EVAL_BATCH = 16  # items; the same for all methods of a run, so that comparisons stay paired in bf16 too
+from spt.spec import TUNED_ITEMS, Arm, Method, RunSpec
+from spt.tuning import TrainingRow, Tuner, initial_vectors, tuned_items_of
 
 
 @dataclass
@@ -56,9 +54,11 @@ class _Job:
     benchmark: Benchmark
     split: Split
     items: tuple[Example, ...]
+    tuned_items: tuple[Example, ...]
     loaded: LoadedModel
     virtual: VirtualTokens
     prompter: Prompter
+    evaluator: Evaluator
     seconds: dict[str, float]
     steps: dict[int, events.StepLoss]
     scores: dict[Method, MethodScores] = field(default_factory=dict)
@@ -74,10 +74,11 @@ def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Generator[Mess
     start = time.perf_counter()
     reset_peak_memory()
     loaded = yield from _load(spec, cache)
-    _check_same_model(loaded, resume)
+    run_checks.same_model(loaded, resume)
+    run_checks.same_rows(benchmark, split, resume)
     virtual = VirtualTokens.attach(loaded.model)
     virtual.set(None)
-    chat = uses_chat(spec, loaded)
+    chat = run_checks.uses_chat(spec, loaded)
     yield events.ModelLoaded(
         model=loaded.name,
         revision=loaded.revision,
@@ -89,6 +90,7 @@ def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Generator[Mess
         seconds=time.perf_counter() - start,
     )
     items = choose_items(split.test, spec.items)
+    tuned_items = tuple(split.train[i] for i in tuned_items_of(spec, len(split.train)))
     yield events.DataLoaded(
         benchmark=benchmark.name,
         format=benchmark.format.name,
@@ -97,25 +99,32 @@ def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Generator[Mess
         test=len(split.test),
         items=len(items),
         dropped=split.dropped,
+        fingerprint=split.fingerprint,
+        tuned_items=len(tuned_items),
         probed=tuple(
             events.Question(id=e.id, question=e.question, options=e.options, target=e.target, topic=e.topic)
             for e in items[: spec.probe_items]
         ),
     )
-    virtual_ids = tuple(range(virtual.first_id, virtual.first_id + spec.virtual_tokens))
-    prompter = Prompter(loaded.tokenizer, benchmark, chat, shots, loaded.eos_ids, virtual_ids)
+    prompter = Prompter(loaded.tokenizer, benchmark, chat, shots, loaded.eos_ids, _virtual_ids(virtual, spec))
+    evaluator = Evaluator(loaded, benchmark, prompter)
     steps = {event.step: event for event in resume.events if isinstance(event, events.StepLoss)}
-    job = _Job(spec, resume, benchmark, split, items, loaded, virtual, prompter, seconds_so_far(resume), steps)
+    seconds = seconds_so_far(resume)
+    job = _Job(
+        spec, resume, benchmark, split, items, tuned_items, loaded, virtual, prompter, evaluator, seconds, steps
+    )
     job.seconds["load"] = time.perf_counter() - start
-    _check_length(job)
+    run_checks.length(loaded, evaluator, (*items, *tuned_items))
     try:
-        for phase, work in (
-            ("zero_shot", lambda: _score(job, "zero_shot")),
-            ("few_shot", lambda: _score(job, "few_shot")),
-            ("tuning", lambda: _tune(job)),
-            ("soft_prompt", lambda: _score(job, "soft_prompt")),
-        ):
-            yield from _timed(job, phase, work())
+        for phase in phases_of(spec)[1:]:
+            match phase:
+                case "tuning":
+                    work = _tune(job)
+                case "controls":
+                    work = _answer_controls(job)
+                case method:
+                    work = _answer(job, method)
+            yield from _timed(job, phase, work)
         yield events.RunFinished(result=_result(job))
     finally:
         virtual.set(None)  # the model stays loaded for the next run
@@ -134,23 +143,13 @@ def _load(spec: RunSpec, cache: ModelCache) -> Generator[Message, None, LoadedMo
         return loading.result()
 
 
-def _check_same_model(loaded: LoadedModel, resume: ResumeState) -> None:
-    """Raise UserError where the run began with another model: its vectors and answers cannot be gone on with."""
-    for event in resume.events:
-        if isinstance(event, events.ModelLoaded) and (event.model, event.revision) != (loaded.name, loaded.revision):
-            raise UserError(
-                f"{loaded.name} is at {loaded.revision or 'no revision'} now, and this run began at "
-                f"{event.revision or 'no revision'}: run it anew (--again), or bring that model back."
-            )
-
-
-def uses_chat(spec: RunSpec, loaded: LoadedModel) -> bool:
-    """Whether prompts go through the chat template: as asked, `auto` = for post-trained models."""
-    if spec.chat_template == "auto":
-        return loaded.post_trained
-    if spec.chat_template == "on" and not loaded.tokenizer.chat_template:
-        raise UserError(f"{loaded.name} has no chat template; use --chat-template off.")
-    return spec.chat_template == "on"
+def _virtual_ids(virtual: VirtualTokens, spec: RunSpec) -> dict[Method, tuple[int, ...]]:
+    """The ids of each arm's vectors, in turn; the tuned items are answered with the real prompt."""
+    ids = {
+        arm.name: tuple(virtual.first_id + spec.virtual_tokens * place + i for i in range(spec.virtual_tokens))
+        for place, arm in enumerate(spec.arms)
+    }
+    return {**ids, TUNED_ITEMS: ids["soft_prompt"]}
 
 
 def _timed(job: _Job, phase: str, messages: Iterator[Message]) -> Iterator[Message]:
@@ -180,70 +179,50 @@ def seconds_so_far(resume: ResumeState) -> dict[str, float]:
     return seconds
 
 
-def _score(job: _Job, method: Method) -> Iterator[Message]:
-    """Answer all items with one method, batch by batch; batches that are already stored are not run again."""
-    done = {p.id: p for p in job.resume.predictions.get(method, ())}
+def _answer(job: _Job, method: Phase) -> Iterator[Message]:
+    """Answer all test items with one method."""
     yield events.PhaseStarted(phase=method, total=len(job.items))
-    for batch in _batches(job, method):
-        missing = [item for item in batch if item.id not in done]
-        if missing:
-            rows = _predict(job, method, batch)
-            done |= {row.id: row for row in rows}
-            yield Predictions(method, rows)
-        yield events.Progress(phase=method, done=sum(i.id in done for i in job.items), total=len(job.items))
-    job.scores[method] = MethodScores.of([done[item.id] for item in job.items], job.benchmark.closed)
+    for done, messages in _score(job, method, job.items):
+        yield from messages
+        yield events.Progress(phase=method, done=done, total=len(job.items))
     yield events.MethodScored(method=method, scores=job.scores[method])
 
 
-def _batches(job: _Job, method: Method, items: Sequence[Example] | None = None) -> list[tuple[Example, ...]]:
-    """Items in batches of like length. Planned over all items, so a resumed run forms the same batches."""
-    items = job.items if items is None else items
-    ordered = sorted(items, key=lambda item: (len(job.prompter.context(item, method)), item.id))
-    return [tuple(ordered[i : i + EVAL_BATCH]) for i in range(0, len(ordered), EVAL_BATCH)]
+def _answer_controls(job: _Job) -> Iterator[Message]:
+    """The test items with every further arm, and the tuned items with the real prompt."""
+    work = [(arm.name, job.items) for arm in job.spec.arms[1:]] + [(TUNED_ITEMS, job.tuned_items)]
+    total, before = sum(len(items) for _, items in work), 0
+    yield events.PhaseStarted(phase="controls", total=total)
+    for name, items in work:
+        for done, messages in _score(job, name, items):
+            yield from messages
+            yield events.Progress(phase="controls", done=before + done, total=total)
+        before += len(items)
+        yield events.MethodScored(method=name, scores=job.scores[name])
 
 
-def _predict(job: _Job, method: Method, batch: Sequence[Example]) -> tuple[Prediction, ...]:
-    form, prompter = job.benchmark.format, job.prompter
-    contexts = [prompter.context(item, method) for item in batch]
-    answers = generate(job.loaded, contexts, form)
-    logprobs: list[list[float]] = [[] for _ in batch]
-    if job.benchmark.closed:
-        options = [[prompter.answer(option) for option in item.options] for item in batch]
-        logprobs = option_logprobs(job.loaded, contexts, options)
-    rows = []
-    for item, answer, scores in zip(batch, answers, logprobs, strict=True):
-        if job.benchmark.closed:
-            knows = item.options[scores.index(max(scores))] == item.target
-        else:
-            knows = form.knows(answer.text, item)
-        rows.append(
-            Prediction(
-                id=item.id,
-                question=item.question,
-                options=item.options,
-                topic=item.topic,
-                target=item.target,
-                answer=item.answer,
-                response=answer.text,
-                in_format=form.in_format(answer.text, item),
-                knows=knows,
-                exact_match=form.exact_match(answer.text, item),
-                stopped_by=answer.stopped_by,
-                option_logprobs=tuple(scores),
-            )
-        )
-    return tuple(rows)
+def _score(job: _Job, method: Method, items: Sequence[Example]) -> Iterator[tuple[int, list[Message]]]:
+    """Answer items batch by batch: (items done, messages). Batches that are already stored are not run again."""
+    done = {p.id: p for p in job.resume.predictions.get(method, ())}
+    for batch in job.evaluator.batches(method, items):
+        messages: list[Message] = []
+        if any(item.id not in done for item in batch):
+            rows = job.evaluator.answer(method, batch)
+            done |= {row.id: row for row in rows}
+            messages.append(Predictions(method, rows))
+        yield sum(item.id in done for item in items), messages
+    job.scores[method] = MethodScores.of([done[item.id] for item in items], job.benchmark.closed)
 
 
 def _tune(job: _Job) -> Iterator[Message]:
-    """Tune the soft prompt, probing a few test items before the first step, every k steps and after the last."""
+    """Tune all arms, probing a few test items before the first step, every k steps and after the last."""
     spec, checkpoint = job.spec, job.resume.checkpoint
-    rows = [
-        TrainingRow(tuple(job.prompter.context(e, "soft_prompt")), tuple(job.prompter.target(e.target)))
-        for e in job.split.train
+    rows = [_training_rows(job, arm) for arm in spec.arms]
+    vectors = [
+        initial_vectors(job.virtual, [r.context + r.target for r in own], spec.virtual_tokens, arm.seed)
+        for arm, own in zip(spec.arms, rows, strict=True)
     ]
-    texts = [row.context + row.target for row in rows]
-    job.virtual.set(initial_vectors(job.virtual, texts, spec.virtual_tokens, spec.seed))
+    job.virtual.set(torch.cat(vectors))
     tuner = Tuner(job.loaded, job.virtual, rows, spec)
     if checkpoint is not None:
         tuner.restore(checkpoint)
@@ -258,7 +237,16 @@ def _tune(job: _Job) -> Iterator[Message]:
         yield tuner.checkpoint()
         if _probe_due(spec, tuner.step_done):
             yield _probe(job, tuner.step_done)
-    yield PromptFiles(_soft_prompt(job, tuner.vectors).files())
+    for arm, own_vectors in zip(spec.arms, tuner.vectors.split(spec.virtual_tokens), strict=True):
+        yield PromptFiles(_soft_prompt(job, own_vectors).files(), arm.name)
+
+
+def _training_rows(job: _Job, arm: Arm) -> list[TrainingRow]:
+    targets = controls.targets(arm, job.split.train, job.benchmark)
+    return [
+        TrainingRow(tuple(job.prompter.context(row, arm.name)), tuple(job.prompter.target(target)))
+        for row, target in zip(job.split.train, targets, strict=True)
+    ]
 
 
 def _probe_due(spec: RunSpec, step: int) -> bool:
@@ -267,30 +255,27 @@ def _probe_due(spec: RunSpec, step: int) -> bool:
 
 def _probe(job: _Job, step: int) -> events.Probe:
     items = job.items[: job.spec.probe_items]
-    found = {p.id: p for batch in _batches(job, "soft_prompt", items) for p in _predict(job, "soft_prompt", batch)}
-    rows = [found[item.id] for item in items]
+    rows = {arm.name: job.evaluator.answer_all(arm.name, items) for arm in job.spec.arms}
+    scores = {
+        name: events.ProbeScores(
+            format=Rate.of(row.in_format for row in found),
+            knowledge=Rate.of(row.knows for row in found),
+            exact_match=Rate.of(row.exact_match for row in found),
+        )
+        for name, found in rows.items()
+    }
+    real = scores.pop("soft_prompt")
     return events.Probe(
         step=step,
-        format=Rate.of(row.in_format for row in rows),
-        knowledge=Rate.of(row.knows for row in rows),
-        exact_match=Rate.of(row.exact_match for row in rows),
+        format=real.format,
+        knowledge=real.knowledge,
+        exact_match=real.exact_match,
         answers=tuple(
-            events.ProbeAnswer(id=r.id, response=r.response, in_format=r.in_format, right=r.knows) for r in rows
+            events.ProbeAnswer(id=r.id, response=r.response, in_format=r.in_format, right=r.knows)
+            for r in rows["soft_prompt"]
         ),
+        arms=scores,
     )
-
-
-def _check_length(job: _Job) -> None:
-    """Raise UserError where the longest prompt and its answer do not fit the model's context."""
-    limit = getattr(job.loaded.model.config.get_text_config(decoder=True), "max_position_embeddings", None)
-    for method in METHODS:
-        longest = max(len(job.prompter.context(item, method)) for item in job.items)
-        needed = longest + job.benchmark.format.max_new_tokens
-        if limit is not None and needed > limit:
-            raise UserError(
-                f"The {method} prompt of {job.benchmark.name} needs {needed} tokens and {job.loaded.name} takes "
-                f"{limit}: lower --shots or --virtual-tokens, or choose another model."
-            )
 
 
 def _soft_prompt(job: _Job, vectors: Tensor) -> SoftPrompt:

@@ -11,8 +11,8 @@ assistant's. Context and target are tokenised apart, so that the boundary is the
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from transformers import PreTrainedTokenizerBase
 
@@ -38,7 +38,7 @@ class Prompter:
     chat: bool
     shots: tuple[Example, ...]
     eos_ids: tuple[int, ...]
-    virtual_ids: tuple[int, ...] = ()
+    virtual_ids: Mapping[Method, tuple[int, ...]] = field(default_factory=dict)  # of each soft prompt, by arm
 
     def context(self, example: Example, method: Method) -> list[int]:
         """Token ids up to where the answer begins."""
@@ -59,24 +59,24 @@ class Prompter:
     def _plain(self, example: Example, method: Method) -> list[int]:
         question = f"{question_block(example)}\nAnswer:"
         bos = self._bos()
-        if method == "soft_prompt":
-            return bos + list(self.virtual_ids) + self._encode(question)
+        if method in self.virtual_ids:
+            return bos + list(self.virtual_ids[method]) + self._encode(question)
         worked = [f"{question_block(shot)}\nAnswer: {shot.target}" for shot in self._shots(method)]
         return bos + self._encode("\n\n".join((self.benchmark.instruction, *worked, question)))
 
     def _chat(self, example: Example, method: Method) -> list[int]:
         question = question_block(example)
-        lead = SOFT_PROMPT_MARK if method == "soft_prompt" else f"{self.benchmark.instruction}\n\n"
+        lead = SOFT_PROMPT_MARK if method in self.virtual_ids else f"{self.benchmark.instruction}\n\n"
         turns: list[str] = []
         for shot in self._shots(method):
             turns += [question_block(shot), shot.target]
         turns.append(question)
         turns[0] = lead + turns[0]
         text = self._render(turns)
-        if method != "soft_prompt":
+        if method not in self.virtual_ids:
             return self._encode(text)
         before, after = text.split(SOFT_PROMPT_MARK)
-        return self._encode(before) + list(self.virtual_ids) + self._encode(after)
+        return self._encode(before) + list(self.virtual_ids[method]) + self._encode(after)
 
     def _render(self, turns: Sequence[str], answer_next: bool = True) -> str:
         """Chat template over alternating user and assistant turns, as text with its special tokens."""

@@ -18,6 +18,7 @@ ChatTemplate = Literal["auto", "on", "off"]
 Control = Literal["shuffled", "valid-format"]
 Method = str  # one of METHODS, or the name of a further arm of the run (`RunSpec.arms`)
 METHODS: tuple[Method, ...] = ("zero_shot", "few_shot", "soft_prompt")
+TUNED_ITEMS: Method = "tuned_items"  # the soft prompt's answers to rows that it was tuned on
 
 # Part of the hash: raised whenever the same settings would give other numbers than before.
 PROTOCOL = 1
@@ -119,6 +120,12 @@ class RunSpec(BaseModel):
         """The soft prompts of this run: the one that is reported as `soft_prompt`, further seeds, controls."""
         seeds = [Arm(f"seed-{self.seed + i}", self.seed + i) for i in range(1, self.seeds)]
         return (Arm("soft_prompt", self.seed), *seeds, *(Arm(name, self.seed, name) for name in self.control))
+
+    @property
+    def methods(self) -> tuple[Method, ...]:
+        """All that this run answers with: the three methods, the further arms, and the tuned items where there are."""
+        further = [arm.name for arm in self.arms[1:]]
+        return (*METHODS, *further, *([TUNED_ITEMS] if further else []))
 
     @classmethod
     def parse(cls, **settings: Any) -> RunSpec:

@@ -5,6 +5,7 @@
               predictions/<method>.jsonl   one scored answer a line
               checkpoint.safetensors  the prompt and its optimizer after the last step; gone once the run is finished
               prompt/                 the tuned prompt, a PEFT adapter
+              prompts/<arm>/          those of further seeds and controls
               result.json             written last: its presence means finished
 
 A process can be killed at any moment: a torn last line is lost alone, everything else is old or new, never half.
@@ -47,7 +48,7 @@ from spt.events import (
 from spt.files import append_line, append_lines, complete_lines, disk_errors, write_atomic, write_folder
 from spt.home import make_home, runs_root
 from spt.metrics import Prediction
-from spt.spec import METHODS, Method, RunSpec, UserError
+from spt.spec import Method, RunSpec, UserError
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class RunFolder:
         self.path = path
         self.spec = spec
         self.id = path.name
-        self.prompt = path / "prompt"  # exists once tuning is done
+        self.prompt = path / "prompt"  # exists once tuning is done; those of further arms are under `prompts`
         self._events = path / "events.jsonl"
         self._checkpoint = path / "checkpoint.safetensors"
         self._result = path / "result.json"
@@ -82,7 +83,8 @@ class RunFolder:
                 data = save(dict(message.tensors), metadata={"step": str(message.step)})
                 write_atomic(self._checkpoint, data)
             case PromptFiles():
-                write_folder(self.prompt, message.files)
+                real = message.arm == "soft_prompt"
+                write_folder(self.prompt if real else self.path / "prompts" / message.arm, message.files)
             case RunFinished():
                 append_line(self._events, message.model_dump_json(by_alias=True))
                 write_atomic(self._result, message.result.model_dump_json(by_alias=True, indent=1).encode())
@@ -115,7 +117,7 @@ class RunFolder:
 
     def resume_state(self) -> ResumeState:
         """What `experiment.run` needs to go on."""
-        predictions = {method: tuple(self.predictions(method)) for method in METHODS}
+        predictions = {method: tuple(self.predictions(method)) for method in self.spec.methods}
         return ResumeState(
             checkpoint=self._read_checkpoint(),
             predictions={method: rows for method, rows in predictions.items() if rows},
@@ -200,7 +202,7 @@ class RunFolder:
             # The result goes first: killed in between, this is an interrupted run, not a finished one without answers.
             for path in (self._result, self._checkpoint, self._stop, self._events):
                 path.unlink(missing_ok=True)
-            for folder in (self.path / "predictions", self.prompt):
+            for folder in (self.path / "predictions", self.prompt, self.path / "prompts"):
                 shutil.rmtree(folder, ignore_errors=True)
 
     def delete(self) -> None:

@@ -59,39 +59,72 @@ def _epoch(epoch: int, train_size: int, seed: int) -> list[int]:
     return order
 
 
+def tuned_items_of(spec: RunSpec, train_size: int) -> list[int]:
+    """Indices of training rows to answer as well, to hold tuned items against unseen ones; none without further arms.
+
+    At most as many as test items, drawn by the seed from the rows that the steps of the run get to see.
+    """
+    if len(spec.arms) == 1:
+        return []
+    steps = min(spec.steps, -(-train_size // spec.batch_size))
+    seen = {i for step in range(1, steps + 1) for i in rows_of_step(step, spec.batch_size, train_size, spec.seed)}
+    return random.Random(f"tuned-{spec.seed}").sample(sorted(seen), min(spec.items, len(seen)))
+
+
 class Tuner:
-    """Tunes the vectors in `virtual` on training rows, one optimizer step a call."""
+    """Tunes the vectors in `virtual` on training rows, one optimizer step a call.
+
+    The arms of a run (further seeds, controls) are tuned together: `rows[a]` are the training rows of arm `a`, with the
+    virtual ids of its own vectors. The model is frozen and AdamW works element by element, so an arm learns what it
+    would learn alone.
+    """
 
     def __init__(
-        self, loaded: LoadedModel, virtual: VirtualTokens, rows: Sequence[TrainingRow], spec: RunSpec
+        self, loaded: LoadedModel, virtual: VirtualTokens, rows: Sequence[Sequence[TrainingRow]], spec: RunSpec
     ) -> None:
         assert virtual.vectors is not None, "set the initial vectors first"
         self.loaded, self.rows, self.spec = loaded, rows, spec
         self.vectors, self.first_virtual_id = virtual.vectors, virtual.first_id
+        # A CPU is busy with one arm's rows already; a GPU takes those of all arms in one forward pass.
+        arms_at_once = 1 if loaded.device.type == "cpu" else len(rows)
+        self.rows_at_once = spec.batch_size * arms_at_once
         self.peak_rate = spec.learning_rate * virtual.rms()
         self.step_done = 0
         self.optimizer = torch.optim.AdamW([self.vectors], lr=self.peak_rate, weight_decay=0.0)
 
     def step(self) -> StepLoss:
-        """One update; the loss is the mean over the target tokens of the batch, before the update."""
+        """One update; a loss is the mean over the target tokens of the arm's batch, before the update."""
         start = time.perf_counter()
         step = self.step_done + 1
-        indices = rows_of_step(step, self.spec.batch_size, len(self.rows), self.spec.seed)
+        batches = [
+            [rows[i] for i in rows_of_step(step, self.spec.batch_size, len(rows), arm.seed)]
+            for arm, rows in zip(self.spec.arms, self.rows, strict=True)
+        ]
         rate = self.peak_rate * min(1.0, step / WARMUP_STEPS)
         self.optimizer.param_groups[0]["lr"] = rate
         self.optimizer.zero_grad()
-        loss = batch_loss(self.loaded, [self.rows[i] for i in indices], self.first_virtual_id)
-        loss.backward()
-        norm = torch.nn.utils.clip_grad_norm_([self.vectors], MAX_GRAD_NORM)
+        losses = backward(self.loaded, batches, self.first_virtual_id, self.rows_at_once)
+        norms = self._clip()
         self.optimizer.step()
         self.step_done = step
         return StepLoss(
             step=step,
-            loss=loss.item(),
+            loss=losses[0],
             learning_rate=rate,
-            grad_norm=norm.item(),
+            grad_norm=norms[0],
             seconds=time.perf_counter() - start,
+            arms={arm.name: loss for arm, loss in list(zip(self.spec.arms, losses, strict=True))[1:]},
         )
+
+    def _clip(self) -> list[float]:
+        """Clip the gradient of each arm by itself; returns the norms before that."""
+        assert self.vectors.grad is not None
+        norms = []
+        for gradient in self.vectors.grad.split(self.spec.virtual_tokens):
+            norm = torch.linalg.vector_norm(gradient)
+            gradient.mul_((MAX_GRAD_NORM / (norm + 1e-6)).clamp(max=1.0))
+            norms.append(norm.item())
+        return norms
 
     def checkpoint(self) -> Checkpoint:
         """All that `restore` needs to go on bit for bit: vectors and Adam's moments."""
@@ -112,8 +145,37 @@ class Tuner:
         self.step_done = checkpoint.step
 
 
-def batch_loss(loaded: LoadedModel, rows: Sequence[TrainingRow], first_virtual_id: int) -> Tensor:
-    """Mean cross-entropy in nats over the target tokens, answer and end token alone.
+def backward(
+    loaded: LoadedModel, batches: Sequence[Sequence[TrainingRow]], first_virtual_id: int, rows_at_once: int
+) -> list[float]:
+    """Add the gradient of every arm's loss to its vectors; returns the losses.
+
+    `batches[a]` are the rows of arm `a`. Its loss is the mean cross-entropy in nats over the target tokens of its rows,
+    answer and end token alone. At most `rows_at_once` rows, of like length, go through the model together; the gradient
+    does not depend on how they are divided.
+    """
+    rows = [(arm, row) for arm, batch in enumerate(batches) for row in batch]
+    if len(rows) > rows_at_once:
+        rows.sort(key=lambda owned: len(owned[1].context) + len(owned[1].target))
+    tokens = [sum(len(row.target) for row in batch) for batch in batches]
+    losses = [0.0] * len(batches)
+    for start in range(0, len(rows), rows_at_once):
+        owners, part = zip(*rows[start : start + rows_at_once], strict=True)
+        logits, targets, wanted = target_logits(loaded, part, first_virtual_id)
+        shares = []
+        for arm in sorted(set(owners)):
+            own = wanted & torch.tensor([owner == arm for owner in owners], device=loaded.device).unsqueeze(1)
+            share = int(own.sum()) / tokens[arm]
+            shares.append(cross_entropy(logits[own].float(), targets[own]) * share)
+            losses[arm] += shares[-1].item()
+        torch.stack(shares).sum().backward()
+    return losses
+
+
+def target_logits(
+    loaded: LoadedModel, rows: Sequence[TrainingRow], first_virtual_id: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits before every target token, (B, K, V); the targets, (B, K); and the mask of the real ones among them.
 
     Rows are padded on the left, so targets end at the right edge and the head runs there only. Targets are masked by
     their length, never by pad id: where pad == EOS the model would else not learn to stop.
@@ -121,5 +183,4 @@ def batch_loss(loaded: LoadedModel, rows: Sequence[TrainingRow], first_virtual_i
     targets, target_mask = left_pad([row.target for row in rows], loaded.device)
     full = [row.context + row.target for row in rows]
     logits = last_logits(loaded, full, targets.shape[1] + 1, frozen_below=first_virtual_id)[:, :-1]
-    wanted = target_mask.bool()
-    return cross_entropy(logits[wanted].float(), targets[wanted])
+    return logits, targets, target_mask.bool()

@@ -29,9 +29,10 @@ from spt.events import (
     RunStarted,
     RunStopped,
     StepLoss,
+    phases_of,
 )
 from spt.metrics import MethodScores
-from spt.spec import Method, RunSpec
+from spt.spec import TUNED_ITEMS, Method, RunSpec
 
 PHASE_TITLES: dict[Phase, str] = {
     "load": "Loading model and benchmark",
@@ -39,11 +40,27 @@ PHASE_TITLES: dict[Phase, str] = {
     "few_shot": "Few-shot answers",
     "tuning": "Tuning the soft prompt",
     "soft_prompt": "Soft-prompt answers",
+    "controls": "Answers with seeds and controls",
 }
-METHOD_TITLES: dict[Method, str] = {"zero_shot": "Zero-shot", "few_shot": "Few-shot", "soft_prompt": "Soft prompt"}
+METHOD_TITLES: dict[Method, str] = {
+    "zero_shot": "Zero-shot",
+    "few_shot": "Few-shot",
+    "soft_prompt": "Soft prompt",
+    "shuffled": "Control: shuffled answers",
+    "valid-format": "Control: any valid answer",
+    TUNED_ITEMS: "Soft prompt on tuned items",
+}
 
 # Shares of a whole run, for the bar only. Fixed, since shares that follow the clock make a bar run backwards.
-_WEIGHTS: dict[Phase, float] = {"load": 0.05, "zero_shot": 0.15, "few_shot": 0.2, "tuning": 0.45, "soft_prompt": 0.15}
+_WEIGHTS: dict[Phase, float] = {
+    "load": 0.05, "zero_shot": 0.15, "few_shot": 0.2, "tuning": 0.45, "soft_prompt": 0.15, "controls": 0.4,
+}  # fmt: skip
+
+
+def method_title(method: Method) -> str:
+    """`Zero-shot`; a further seed is `Soft prompt, seed 2`."""
+    return METHOD_TITLES.get(method) or f"Soft prompt, seed {method.removeprefix('seed-')}"
+
 
 State = Literal["new", "running", "stopped", "failed", "finished"]
 
@@ -132,7 +149,8 @@ class RunView:
         """Progress of the whole run from 0 to 1. It never goes back, also not when a run is resumed."""
         if self.state == "finished":
             return 1.0
-        return sum(_WEIGHTS[phase] * self._fraction(phase) for phase in PHASES)
+        weights = {phase: _WEIGHTS[phase] for phase in phases_of(self.spec)}
+        return sum(weight * self._fraction(phase) for phase, weight in weights.items()) / sum(weights.values())
 
     @property
     def phase_seconds_left(self) -> float | None:
@@ -146,7 +164,7 @@ class RunView:
             return 0.0
         if self.state != "running":
             return None
-        left = [self._seconds_left(phase) for phase in PHASES]
+        left = [self._seconds_left(phase) for phase in phases_of(self.spec)]
         return None if None in left else sum(seconds for seconds in left if seconds is not None)
 
     @property
@@ -203,7 +221,8 @@ class RunView:
             case MethodScored():
                 self.scores[event.method] = event.scores
                 for phase in PHASES:
-                    self._paces[phase].complete |= phase == event.method
+                    last = self.spec.methods[-1] if phase == "controls" else phase
+                    self._paces[phase].complete |= event.method == last
             case RunStopped():
                 self.state, self.message = "stopped", "Stopped; it can be resumed"
             case RunFailed():
@@ -223,6 +242,8 @@ class RunView:
             return self.spec.steps
         if phase == "load" or pace.total is not None:
             return pace.total
+        if self.data and phase == "controls":
+            return self.data.items * (len(self.spec.arms) - 1) + self.data.tuned_items
         return self.data.items if self.data else None
 
     def _fraction(self, phase: Phase) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from spt.events import Event, Probe, StepLoss
-from spt.spec import METHODS, RunSpec
+from spt.spec import RunSpec
 from spt.store import RunFolder, Store
 
 
@@ -32,8 +32,8 @@ def outcome(folder: RunFolder) -> dict[str, Any]:
     return {
         "losses": sorted({(e.step, e.loss, e.grad_norm, e.learning_rate) for e in events if isinstance(e, StepLoss)}),
         "probes": {e.step: e.model_dump(exclude={"time"}) for e in events if isinstance(e, Probe)},
-        "predictions": {method: folder.predictions(method) for method in METHODS},
-        "prompt": {path.name: path.read_bytes() for path in folder.prompt.iterdir()},
+        "predictions": {method: folder.predictions(method) for method in folder.spec.methods},
+        "prompt": {str(p.relative_to(folder.path)): p.read_bytes() for p in folder.path.glob("prompt*/**/*.*")},
         "methods": result.methods,
         "tuning": result.tuning.model_dump(exclude={"seconds"}),
     }

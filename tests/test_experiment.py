@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from spt import experiment
+from spt.evaluation import EVAL_BATCH
 from spt.events import (
     Checkpoint,
     DataLoaded,
@@ -25,7 +26,7 @@ from spt.events import (
     RunFinished,
     StepLoss,
 )
-from spt.experiment import EVAL_BATCH, ModelCache
+from spt.experiment import ModelCache
 from spt.models import LoadedModel
 from spt.prompt import SoftPrompt
 from spt.spec import METHODS, RunSpec, UserError
@@ -67,6 +68,28 @@ def test_a_run_from_its_first_event_to_its_last(benchmark: str, tiny: Tiny, tmp_
     for name, content in files.files.items():
         (tmp_path / name).write_bytes(content)
     assert SoftPrompt.load(tmp_path).vectors.shape == (3, 32)
+
+
+@pytest.mark.parametrize("benchmark", ["capitals", "capitals-mc"])
+def test_further_arms_are_tuned_probed_answered_and_kept(benchmark: str, tiny: Tiny, tmp_path: Path) -> None:
+    spec = small_spec(tiny("llama"), benchmark=benchmark, seeds=2, control=("shuffled",), seed=3)
+    found = messages(spec)
+    names = ["soft_prompt", "seed-4", "shuffled"]
+    assert [p.phase for p in of(PhaseStarted, found)][-1] == "controls"
+    assert [s.method for s in of(MethodScored, found)] == [*METHODS, "seed-4", "shuffled", "tuned_items"]
+    assert all(set(e.arms) == set(names[1:]) for e in (*of(StepLoss, found), *of(Probe, found)))
+    assert [files.arm for files in of(PromptFiles, found)] == names
+    result = found[-1].result  # type: ignore[union-attr]
+    assert list(result.methods) == list(spec.methods)
+    (data,) = of(DataLoaded, found)
+    assert data.tuned_items == result.methods["tuned_items"].format.n == 10, "five steps of two rows"
+
+    real = messages(spec.model_copy(update={"seeds": 1, "control": ()}))
+    alone, together = ([step.loss for step in of(StepLoss, m)] for m in (real, found))
+    assert together == pytest.approx(alone, abs=1e-4), "the real prompt is what it is without the others"
+    other = messages(spec.model_copy(update={"seeds": 1, "control": (), "seed": 4}))
+    alone, together = [s.loss for s in of(StepLoss, other)], [s.arms["seed-4"] for s in of(StepLoss, found)]
+    assert together == pytest.approx(alone, abs=1e-4), "and a further seed what it is as a run of its own"
 
 
 def test_closed_knowledge_is_the_likeliest_option(tiny: Tiny) -> None:

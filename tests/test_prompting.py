@@ -18,7 +18,7 @@ VIRTUAL = (90_001, 90_002)
 def prompter(loaded: models.LoadedModel, chat: bool, benchmark: str = "capitals-mc") -> Prompter:
     bench = get(benchmark)
     shots = choose_shots(bench.load().train, 3, seed=0)
-    return Prompter(loaded.tokenizer, bench, chat, shots, loaded.eos_ids, VIRTUAL)
+    return Prompter(loaded.tokenizer, bench, chat, shots, loaded.eos_ids, {"soft_prompt": VIRTUAL})
 
 
 def text(prompt: Prompter, ids: list[int]) -> str:

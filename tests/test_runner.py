@@ -83,6 +83,32 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_result(
     assert outcome(folder) == expected
 
 
+ARMS_MOMENTS: dict[str, Callable[[Message], bool]] = {
+    "after a checkpoint": MOMENTS["after a checkpoint"],
+    "after the first prompt": MOMENTS["after the prompt"],
+    "in the answers of a control": lambda message: isinstance(message, Predictions) and message.method == "shuffled",
+    "in the tuned items": lambda message: isinstance(message, Predictions) and message.method == "tuned_items",
+}
+
+
+@pytest.mark.parametrize("moment", ARMS_MOMENTS)
+def test_a_run_with_controls_goes_on_to_the_same_result(
+    spec: RunSpec, moment: str, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    spec = spec.model_copy(update={"seeds": 2, "control": ("shuffled",)})
+    whole = unbroken(spec, tmp_path_factory.mktemp("unbroken"), lambda folder: execute(folder, CACHE))
+    assert len(whole["prompt"]) == 9 and set(whole["predictions"]) == set(spec.methods)
+    folder = Store().create(spec)
+    for message in experiment.run(spec, folder.resume_state(), CACHE):
+        folder.append(message)
+        if ARMS_MOMENTS[moment](message):
+            break
+    assert execute(RunFolder(folder.path, spec), CACHE) == "finished"
+    assert outcome(folder) == whole
+    folder.reset()
+    assert not (folder.path / "prompts").exists()
+
+
 def test_killed_before_the_result_was_written(spec: RunSpec, expected: dict[str, Any]) -> None:
     folder = Store().create(spec)
     execute(folder, CACHE)

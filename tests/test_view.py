@@ -105,6 +105,20 @@ def test_time_left_is_unknown_until_it_was_measured_and_then_right() -> None:
             assert view.seconds_left == pytest.approx(end - event.time)
 
 
+def test_a_run_with_further_arms_has_one_more_phase() -> None:
+    spec = SPEC.model_copy(update={"seeds": 2, "control": ("shuffled",)})
+    events = whole_run()[:-1]
+    view = RunView.of(events, spec)
+    assert view.fraction < 0.9, "the controls are still to come"
+    assert view.seconds_left == pytest.approx(8 * 1.0), "two arms of four items, at the pace of zero-shot"
+    for done, name in ((4, "seed-1"), (8, "shuffled")):
+        view.update([Progress(phase="controls", done=done, total=8, time=200 + done)])
+        view.update([MethodScored(method=name, scores=SCORES, time=200 + done)])
+    assert not view._paces["controls"].complete
+    view.update([MethodScored(method="tuned_items", scores=SCORES, time=210)])
+    assert view.fraction == pytest.approx(1.0) and view.seconds_left == 0.0
+
+
 def test_time_left_of_the_phase() -> None:
     view = RunView.of([RunStarted(run="r", time=0), *loaded(0)], SPEC)
     assert view.phase_seconds_left is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,6 +37,12 @@ class Split:
     train: Sequence[Example]
     test: Sequence[Example]
     dropped: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of all rows, targets included: the same data have the same fingerprint wherever they come from."""
+        rows = json.dumps([[row.model_dump_json() for row in rows] for rows in (self.train, self.test)])
+        return hashlib.sha256(rows.encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True)

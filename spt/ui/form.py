@@ -10,7 +10,7 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from spt.benchmarks import BENCHMARKS
 from spt.presets import PRESETS, terms_accepted
-from spt.spec import ChatTemplate, Precision, RunSpec, UserError
+from spt.spec import ChatTemplate, Control, Precision, RunSpec, UserError
 from spt.ui.text import esc
 
 MAIN = ("model", "benchmark", "precision")
@@ -61,8 +61,10 @@ def _input(name: str) -> Any:
         return gr.Dropdown([(PRECISIONS[p], p) for p in get_args(Precision)], info=info, **common)
     if name == "chat_template":
         return gr.Dropdown(list(get_args(ChatTemplate)), info=info, **common)
-    if name == "revision":
-        return gr.Textbox(info=info, placeholder="latest", **{**common, "value": ""})
+    if name == "control":
+        return gr.CheckboxGroup(list(get_args(Control)), info=info, **{**common, "value": []})
+    if field.default is None:
+        return gr.Textbox(info=info, placeholder="latest" if name == "revision" else None, **{**common, "value": ""})
     return gr.Number(info=info, step=0.01 if name == "learning_rate" else 1, **common)
 
 
@@ -97,17 +99,19 @@ def to_spec(values: tuple[Any, ...]) -> RunSpec:
     for name, value in settings.items():
         if isinstance(value, str):
             settings[name] = value.strip()
-        if value is None and name != "revision":
+        if value in (None, "") and RunSpec.model_fields[name].default is None:
+            settings[name] = None
+        elif value is None:
             raise UserError(
                 f"{LABELS.get(name, name.capitalize())} is empty: fill it in, {allowed(name) or 'or pick one'}."
             )
-    settings["revision"] = settings["revision"] or None
     return RunSpec.parse(**settings)
 
 
 def from_spec(spec: RunSpec) -> list[Any]:
     """What the inputs show for a spec."""
-    return [getattr(spec, name) if getattr(spec, name) is not None else "" for name in FIELDS]
+    values = [getattr(spec, name) for name in FIELDS]
+    return ["" if value is None else list(value) if isinstance(value, tuple) else value for value in values]
 
 
 def problem_html(message: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spt.events import PHASES, DataLoaded, Phase
+from spt.events import DataLoaded, Phase, phases_of
 from spt.presets import PRESETS
 from spt.spec import Method, RunSpec
 from spt.store import Status
@@ -30,6 +30,7 @@ DOING: dict[Phase, str] = {
     "few_shot": "Answering with examples",
     "tuning": "Tuning the soft prompt",
     "soft_prompt": "Answering with the soft prompt",
+    "controls": "Answering with further seeds and controls",
 }
 
 
@@ -41,7 +42,8 @@ def model_title(model: str) -> str:
 def phase_title(phase: Phase, shots: int) -> str:
     if phase == "load":
         return "Load"
-    return "Tuning" if phase == "tuning" else method_title(phase, shots)
+    titles = {"tuning": "Tuning", "controls": "Controls"}
+    return titles.get(phase) or method_title(phase, shots)
 
 
 def sentence(status: Status, view: RunView, position: int | None) -> str:
@@ -64,7 +66,9 @@ def _complete(phase: Phase, view: RunView) -> bool:
     """Whether a phase is behind us; in a resumed run also those of earlier attempts."""
     if phase == "load":
         return view.model is not None and view.data is not None
-    return len(view.losses) >= view.spec.steps if phase == "tuning" else phase in view.scores
+    if phase == "tuning":
+        return len(view.losses) >= view.spec.steps
+    return (view.spec.methods[-1] if phase == "controls" else phase) in view.scores
 
 
 def _step(phase: Phase, status: Status, view: RunView) -> str:
@@ -90,8 +94,8 @@ def _step(phase: Phase, status: Status, view: RunView) -> str:
 
 
 def stepper(status: Status, view: RunView) -> str:
-    """Five steps from loading to the final answers; the current one fills and says how long it still takes."""
-    return f'<ol class="stepper">{"".join(_step(phase, status, view) for phase in PHASES)}</ol>'
+    """The steps from loading to the final answers; the current one fills and says how long it still takes."""
+    return f'<ol class="stepper">{"".join(_step(phase, status, view) for phase in phases_of(view.spec))}</ol>'
 
 
 def run_html(run: str, status: Status, view: RunView, position: int | None) -> str:
