@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
+from spt.analysis import first_letter
 from spt.events import ModelLoaded, Result
 from spt.metrics import MethodScores, Prediction, Rate
 from spt.spec import METHODS, Method, RunSpec
@@ -140,14 +141,6 @@ def facts(
     if result:
         cells += f"<div><dt>Download</dt><dd>{downloads(result, predictions or {})}</dd></div>"
     return f'<dl class="facts">{cells}</dl>'
-
-
-def first_letter(response: str) -> str:
-    """`C` for `C. Paris`; `other` where an answer does not begin with a letter from A to H standing alone."""
-    text = response.strip().lstrip("([*\"' ")
-    if text[:1] in "ABCDEFGH" and text[:1] and not text[1:2].isalnum():
-        return text[0]
-    return "other"
 
 
 def letters(predictions: Mapping[Method, Sequence[Prediction]], shots: int) -> str:
