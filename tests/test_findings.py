@@ -205,7 +205,7 @@ def test_memorised(tuned: Rows, tone: str, start: str, end: str) -> None:
 def test_memorised_closed_questions() -> None:
     methods = {"soft_prompt": closed_rows(200, 100, "ABCD"), "tuned_items": closed_rows(100, 90, "ABCD")}
     (found,) = said(analyse(methods, closed=True, arms=ARMS), "memorised")
-    assert plain(found).startswith("Knowledge on the tuned questions is 40 points higher than on unseen ones (90 % against")
+    assert plain(found).startswith("Knowledge on the tuned questions is 40 points higher than on unseen ones (90 %")
 
 
 def test_one_letter() -> None:
