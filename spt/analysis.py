@@ -14,12 +14,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from spt.findings import Finding, tell
 from spt.metrics import Prediction, Rate
-from spt.spec import Arm, Control, Method
+from spt.spec import TUNED_ITEMS, Arm, Control, Method
 from spt.stats import Equivalence, PairedDifference, UnpairedDifference, compare, equivalence, unpaired
 
 Metric = Literal["format", "knowledge", "exact_match"]
 METRICS: tuple[Metric, ...] = ("format", "knowledge", "exact_match")
-TUNED_ITEMS: Method = "tuned_items"  # the real prompt's answers on rows that it was tuned on
 REFERENCE = "reference"
 OTHER = "other"
 _LETTERS = "ABCDEFGH"
@@ -183,10 +182,10 @@ def analyse(predictions: Mapping[Method, Sequence[Prediction]], closed: bool, ar
     controls = [arm.control for arm in arms if arm.control and arm.name in present]
     seeds = [outcomes[arm.name] for arm in arms if not arm.control and arm.name in present]
 
-    # The controls stand against zero-shot too: one that made the model worse would flatter the real prompt.
-    baselines: list[Method] = ["zero_shot", "few_shot", *controls]
-    pairs: list[tuple[Method, Method]] = [(a, "soft_prompt") for a in baselines]
-    pairs = [(a, b) for a, b in [*pairs, *(("zero_shot", each) for each in controls)] if a in present and b in present]
+    # The controls stand against the baselines too: one that made the model worse would flatter the real prompt.
+    wanted: list[tuple[Method, Method]] = [(a, "soft_prompt") for a in ("zero_shot", "few_shot", *controls)]
+    wanted += [(a, control) for control in controls for a in ("zero_shot", "few_shot")]
+    pairs = [(a, b) for a, b in wanted if a in present and b in present]
 
     numbers = Analysis(
         closed=closed,

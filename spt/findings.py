@@ -208,19 +208,27 @@ def _control_knowledge(analysis: Analysis, control: Control) -> Iterator[Finding
         text, tone = f"{real} is below that of {other} by {by} ({rates}; {_evidence(result)}).", "neutral"
     else:
         text = f"{real} is above that of {other} by {_points(result.difference)} ({rates}; {_evidence(result)})"
-        own = analysis.comparison("zero_shot", control, "knowledge")
         kept = analysis.equivalent("zero_shot", "soft_prompt")
         if kept is not None and kept.verdict == "unchanged":
             text, tone = (
                 f"{text}, but unchanged from zero-shot: the control lost some, the real one added none.",
                 "neutral",
             )
-        elif own is not None and own.difference < 0 and _significant(own):
-            text += f", but the control fell below zero-shot ({_rose(own)}): wrong answers cost it some, so this alone "
+        elif fell := _fell(analysis, control):
+            text += f", but the control fell below {fell}: wrong answers cost it some, so this alone "
             text, tone = text + "does not show that the real prompt added any.", "neutral"
         else:
             text, tone = f"{text}: it taught or recalled answers, not form alone.", "bad"
     yield Finding(kind="control", tone=tone, text=text)
+
+
+def _fell(analysis: Analysis, control: Control) -> str:
+    """The baseline that knew measurably more than a control, with both rates; empty where none did."""
+    for baseline, name in _METHODS.items():
+        result = analysis.comparison(baseline, control, "knowledge")
+        if result is not None and result.difference < 0 and _significant(result):
+            return f"{name} ({_rose(result)})"
+    return ""
 
 
 def _control_format(analysis: Analysis, control: Control) -> Iterator[Finding]:

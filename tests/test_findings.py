@@ -143,6 +143,9 @@ def test_the_real_prompt_is_above_its_control() -> None:
 def test_a_control_that_lost_knowledge_is_no_proof() -> None:
     fell, _ = controls(200, zero=100, soft=130, control=50, formed=200)
     assert fell.startswith("neutral: ") and "but the control fell below zero-shot (50 % → 25 %)" in fell
+    methods = {"zero_shot": rows(200, 80, 0), "few_shot": rows(200, 120, 200), "shuffled": rows(200, 82, 200)}
+    found = said(analyse({**methods, "soft_prompt": rows(200, 140, 200)}, closed=False, arms=ARMS), "control")
+    assert found[0].tone == "neutral" and "but the control fell below few-shot (60 % → 41 %)" in plain(found[0])
     kept, _ = controls(200, zero=100, soft=100, control=50, formed=200)
     assert kept.startswith("neutral: ") and kept.endswith("the control lost some, the real one added none.")
 
