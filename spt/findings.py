@@ -210,10 +210,8 @@ def _control_knowledge(analysis: Analysis, control: Control) -> Iterator[Finding
         text = f"{real} is above that of {other} by {_points(result.difference)} ({rates}; {_evidence(result)})"
         kept = analysis.equivalent("zero_shot", "soft_prompt")
         if kept is not None and kept.verdict == "unchanged":
-            text, tone = (
-                f"{text}, but unchanged from zero-shot: the control lost some, the real one added none.",
-                "neutral",
-            )
+            text += f", but unchanged from zero-shot within ±{kept.margin * 100:g} points: the gap is what the control lost."
+            tone = "neutral"
         elif fell := _fell(analysis, control):
             text += f", but the control fell below {fell}: wrong answers cost it some, so this alone "
             text, tone = text + "does not show that the real prompt added any.", "neutral"
@@ -234,15 +232,16 @@ def _fell(analysis: Analysis, control: Control) -> str:
 def _control_format(analysis: Analysis, control: Control) -> Iterator[Finding]:
     own = analysis.comparison("zero_shot", control, "format")
     real = analysis.comparison("zero_shot", "soft_prompt", "format")
+    gap = analysis.comparison(control, "soft_prompt", "format")
     if own is None or real is None:
         return
     who, zero = f"The control that saw {_SAW[control]}", f"zero-shot: {percent(own.rate_a)}"
     if _significant(own) and own.difference > 0:
         text = f"{who} reaches format {percent(own.rate_b)} ({zero}): format needs no right answers."
         yield Finding(kind="control", tone="good", text=text)
-    elif _significant(real) and real.difference > 0:
+    elif real.difference > 0 and _significant(real) and _significant(gap) and real.rate_b > own.rate_b:
         text = f"{who} does not rise in format ({percent(own.rate_b)}, {zero}) while the real prompt reaches "
-        text += f"{percent(real.rate_b)}: the form was not learnt without right answers."
+        text += f"{percent(real.rate_b)}: that control did not learn the form."
         yield Finding(kind="control", tone="neutral", text=text)
 
 

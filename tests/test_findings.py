@@ -147,7 +147,7 @@ def test_a_control_that_lost_knowledge_is_no_proof() -> None:
     found = said(analyse({**methods, "soft_prompt": rows(200, 140, 200)}, closed=False, arms=ARMS), "control")
     assert found[0].tone == "neutral" and "but the control fell below few-shot (60 % → 41 %)" in plain(found[0])
     kept, _ = controls(200, zero=100, soft=100, control=50, formed=200)
-    assert kept.startswith("neutral: ") and kept.endswith("the control lost some, the real one added none.")
+    assert kept.startswith("neutral: ") and kept.endswith("within ±5 points: the gap is what the control lost.")
 
 
 def test_the_real_prompt_is_not_above_its_control() -> None:
@@ -169,8 +169,11 @@ def test_a_control_that_does_not_learn_the_form() -> None:
     _, form = controls(200, zero=82, soft=84, control=82, formed=0)
     assert form == (
         "neutral: The control that saw shuffled answers does not rise in format (0 %, zero-shot: 0 %) while the real "
-        "prompt reaches 100 %: the form was not learnt without right answers."
+        "prompt reaches 100 %: that control did not learn the form."
     )
+    formed = {"zero_shot": rows(64, 9, 58), "soft_prompt": rows(64, 9, 64), "shuffled": rows(64, 9, 61)}
+    found = said(analyse(formed, closed=False, arms=ARMS), "control")
+    assert not [f for f in found if "format" in f.text]  # in the form before and after: nothing to say
 
 
 def test_each_control_is_named() -> None:
