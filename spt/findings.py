@@ -210,7 +210,8 @@ def _control_knowledge(analysis: Analysis, control: Control) -> Iterator[Finding
         text = f"{real} is above that of {other} by {_points(result.difference)} ({rates}; {_evidence(result)})"
         kept = analysis.equivalent("zero_shot", "soft_prompt")
         if kept is not None and kept.verdict == "unchanged":
-            text += f", but unchanged from zero-shot within ±{kept.margin * 100:g} points: the gap is what the control lost."
+            within = f"unchanged from zero-shot within ±{kept.margin * 100:g} points"
+            text += f", but {within}: the gap is what the control lost."
             tone = "neutral"
         elif fell := _fell(analysis, control):
             text += f", but the control fell below {fell}: wrong answers cost it some, so this alone "
