@@ -23,6 +23,9 @@ from spt.store import RunFolder
 from spt.view import PHASE_TITLES, RunView, count, duration, method_title
 
 
+MARKS = {"good": ("+", "green"), "bad": ("!", "yellow"), "neutral": ("·", "dim")}  # of a finding
+
+
 class Follow:
     """Draws a run from its messages: a bar on a terminal, and a line for each phase and score where there is none."""
 
@@ -89,6 +92,9 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
             table.add_row(method_title(method), *map(_rate, rates))
     console.print(table)
     knowledge = next(iter(result.methods.values())).knowledge_by
+    for finding in result.analysis.findings if result.analysis else ():
+        mark, style = MARKS[finding.tone]
+        console.print(f"[{style}]{mark}[/{style}] {escape(finding.text)}", highlight=False)
     tuning = result.tuning
     console.print(f"In brackets: 95 % Wilson intervals. Knowledge by {knowledge}.", highlight=False)
     console.print(

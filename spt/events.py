@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, get_args
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
+from spt.analysis import Analysis
 from spt.metrics import MethodScores, Prediction, Rate
 from spt.spec import Method, RunSpec
 
@@ -168,6 +169,7 @@ class Result(BaseModel):
     run: str
     spec: RunSpec
     methods: dict[Method, MethodScores]
+    analysis: Analysis | None = Field(None, description="comparisons, controls and findings; None = of an older run")
     tuning: TuningSummary
     model: dict[str, Any]
     benchmark: dict[str, Any]

@@ -16,11 +16,12 @@ import torch
 from torch import Tensor
 
 from spt import benchmarks, controls, events, models, run_checks
+from spt.analysis import analyse
 from spt.benchmarks.base import Benchmark, Example, Split
 from spt.evaluation import Evaluator
 from spt.events import Message, Phase, Predictions, PromptFiles, ResumeState, phases_of
 from spt.machine import device_name, peak_memory_mb, reset_peak_memory, versions
-from spt.metrics import MethodScores, Rate
+from spt.metrics import MethodScores, Prediction, Rate
 from spt.models import LoadedModel
 from spt.prompt import Provenance, SoftPrompt, VirtualTokens
 from spt.prompting import Prompter, choose_items, choose_shots
@@ -61,6 +62,7 @@ class _Job:
     evaluator: Evaluator
     seconds: dict[str, float]
     steps: dict[int, events.StepLoss]
+    answers: dict[Method, list[Prediction]] = field(default_factory=dict)
     scores: dict[Method, MethodScores] = field(default_factory=dict)
 
 
@@ -211,7 +213,8 @@ def _score(job: _Job, method: Method, items: Sequence[Example]) -> Iterator[tupl
             done |= {row.id: row for row in rows}
             messages.append(Predictions(method, rows))
         yield sum(item.id in done for item in items), messages
-    job.scores[method] = MethodScores.of([done[item.id] for item in items], job.benchmark.closed)
+    job.answers[method] = [done[item.id] for item in items]
+    job.scores[method] = MethodScores.of(job.answers[method], job.benchmark.closed)
 
 
 def _tune(job: _Job) -> Iterator[Message]:
@@ -300,6 +303,7 @@ def _result(job: _Job) -> events.Result:
         run=job.spec.run_id,
         spec=job.spec,
         methods=job.scores,
+        analysis=analyse(job.answers, job.benchmark.closed, job.spec.arms),
         tuning=events.TuningSummary(
             steps=job.spec.steps,
             seconds=sum(step.seconds for step in job.steps.values()),
