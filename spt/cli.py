@@ -1,4 +1,4 @@
-"""The command line: `python -m spt run | rescore | runs | models | benchmarks | doctor`. Imports no torch before a run begins."""
+"""The command line: `python -m spt run | rescore | runs | models | benchmarks | doctor`. Loads torch only for a run."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ out = Console()
 err = Console(stderr=True)
 
 JUDGE = typer.Option(
-    "--judge", help=f"model that judges open answers: a name at --judge-url, or to load here ({', '.join(LOCAL_JUDGES)})"
+    "--judge", help=f"model that judges open answers: at --judge-url, or loaded here ({', '.join(LOCAL_JUDGES)}, any)"
 )
 JUDGE_URL = typer.Option("--judge-url", help="OpenAI-compatible endpoint of the judge; its key in SPT_JUDGE_API_KEY")
 
@@ -85,7 +85,9 @@ def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool, judge: Judg
         try:
             _judge(folder, judge, console)
         except UserError as error:  # the run itself stands
-            _complain(str(error))
+            go_on = judge.command(folder.id)
+            hint = "" if go_on in str(error) else f" The run itself stands; `{go_on}` has it judged later."
+            _complain(str(error) + hint)
     result = folder.result()
     assert result is not None, "a finished run has a result"
     _print(result, folder, json)
@@ -204,10 +206,7 @@ def rescore(
 
     settings = JudgeSettings.parse(judge, judge_url)
     folder = Store().get(run)
-    if settings is None:
-        result = rescore_run(folder)
-    else:
-        result = _judge(folder, settings, err if json else out)
+    result = rescore_run(folder) if settings is None else _judge(folder, settings, err if json else out)
     _print(result, folder, json)
 
 

@@ -106,7 +106,7 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
             shown = scores.shown
             table.add_row(method_title(method), *map(_rate, (shown.format, shown.knowledge, shown.exact_match)))
     console.print(table)
-    by = next(iter(result.methods.values())).shown.knowledge_by
+    by: str = next(iter(result.methods.values())).shown.knowledge_by
     if result.judge is not None:
         by = f"judge ({escape(result.judge.model)}), format and exact match by rule"
     tuning = result.tuning
