@@ -114,7 +114,11 @@ def serve(mood: Callable[[Ask], Reply], key: str | None = None) -> Iterator[Serv
             except OSError:  # whoever asked is gone
                 self.close_connection = True
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Quiet(ThreadingHTTPServer):
+        def handle_error(self, *_: object) -> None:
+            """A client that was killed is part of the tests."""
+
+    server = Quiet(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
