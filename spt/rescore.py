@@ -126,7 +126,8 @@ def _scored_again(folder: RunFolder, result: Result, benchmark: Benchmark) -> di
     aliases: Mapping[str, tuple[str, ...]] = {}
     if not benchmark.closed and any("aliases" not in row.model_fields_set for rows in answers.values() for row in rows):
         # Rows of older runs lack the aliases, which decide on right and wrong: the benchmark still knows them.
-        aliases = {example.id: example.aliases for example in benchmark.load(folder.spec.data_dir).test}
+        split = benchmark.load(folder.spec.data_dir)
+        aliases = {example.id: example.aliases for example in (*split.train, *split.test)}  # tuned items too
     return {
         method: [scoring.rescore(_with_aliases(row, aliases), benchmark.format) for row in rows]
         for method, rows in answers.items()
