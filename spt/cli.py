@@ -104,8 +104,13 @@ def _judge(folder: RunFolder, settings: JudgeSettings, console: Console) -> Resu
     from spt.runner import judge_run
 
     signal.signal(signal.SIGTERM, _interrupt)
-    with follow_judge(console) as (listen, report):
-        return judge_run(folder, settings, listen, report)
+    try:
+        with follow_judge(console) as (listen, report):
+            return judge_run(folder, settings, listen, report)
+    except KeyboardInterrupt:
+        console.print("Stopped; the verdicts so far are kept, and this goes on from here:", highlight=False)
+        console.print(f"  {escape(settings.command(folder.id))}", highlight=False, soft_wrap=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _execute(folder: RunFolder, console: Console, again: bool, made: bool) -> None:

@@ -13,10 +13,11 @@ import pytest
 
 from spt.benchmarks.base import Example
 from spt.events import RunFinished
+from spt.experiment import ModelCache
 from spt.files import complete_lines
 from spt.judge import PROMPT_SHA256, PROMPT_VERSION, Cache, JudgeSettings
 from spt.metrics import Prediction
-from spt.runner import judge_run, rescore_run
+from spt.runner import execute, judge_run, rescore_run
 from spt.scoring import rescore, score
 from spt.spec import METHODS, Method, RunSpec, UserError
 from spt.store import RunFolder, Store
@@ -284,9 +285,10 @@ def test_a_judge_step_that_is_killed_goes_on(folder: RunFolder, kill: signal.Sig
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             eventually(lambda: len(server.asked) == 13 and len(Cache("m").known) == 5)
             process.send_signal(kill)
-            _, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=20)
     assert process.returncode == (-9 if kill == signal.SIGKILL else 130) and "Traceback" not in err
-    assert contents(folder) == before
+    goes_on = f"goes on from here:\n  {settings(server).command(folder.id)}\n"
+    assert out.endswith(goes_on) == (kill != signal.SIGKILL) and contents(folder) == before
     with serve(honest) as server:
         assert judge_run(folder, settings(server)).judge is not None
     distinct = len({(r.id, r.response) for method in METHODS for r in folder.predictions(method)})
@@ -309,3 +311,20 @@ def test_old_rows_and_results_read_as_before(folder: RunFolder) -> None:
     (folder.path / "result.json").write_text(json.dumps(content))
     read = folder.result()
     assert read is not None and read.judge is None
+
+
+@pytest.mark.parametrize("benchmark", ["capitals", "capitals-mc"])
+def test_a_real_run_with_controls_is_scored_again_as_it_was(tiny: Callable[[str], Path], benchmark: str) -> None:
+    spec = small_spec(
+        tiny("llama"), benchmark=benchmark, steps=1, items=3, probe_every=0, seeds=2, control=("shuffled",)
+    )
+    folder = Store().create(spec)
+    execute(folder, ModelCache())
+    result, before = folder.result(), {method: folder.predictions(method) for method in spec.methods}
+    assert result is not None and set(result.methods) == set(spec.methods)
+    assert rescore_run(folder).methods == result.methods
+    assert {method: folder.predictions(method) for method in spec.methods} == before
+    if benchmark == "capitals":
+        with serve(honest) as server:
+            judged = judge_run(folder, settings(server))
+        assert all(judged.methods[method].judge is not None for method in spec.methods)
