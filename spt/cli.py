@@ -1,4 +1,4 @@
-"""The command line: `python -m spt run | runs | models | benchmarks | doctor`. Imports no torch before a run begins."""
+"""The command line: `python -m spt run | rescore | runs | models | benchmarks | doctor`. Loads torch only for a run."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from spt import queue
-from spt.console import Follow, show_facts, show_result
-from spt.events import Message
+from spt.console import Follow, follow_judge, show_facts, show_result
+from spt.events import Message, Result
+from spt.judge import LOCAL_JUDGES, JudgeSettings
 from spt.spec import RunSpec, UserError
 from spt.store import RunFolder, Store
 from spt.view import RunView, count
@@ -32,6 +33,11 @@ app = typer.Typer(
 )
 out = Console()
 err = Console(stderr=True)
+
+JUDGE = typer.Option(
+    "--judge", help=f"model that judges open answers: at --judge-url, or loaded here ({', '.join(LOCAL_JUDGES)}, any)"
+)
+JUDGE_URL = typer.Option("--judge-url", help="OpenAI-compatible endpoint of the judge; its key in SPT_JUDGE_API_KEY")
 
 INTERRUPTED = 130  # exit status of a process that ended on Ctrl-C
 
@@ -51,12 +57,17 @@ def _complain(sentence: str) -> None:
     err.print(f"[red]{escape(sentence)}[/red]", highlight=False, soft_wrap=True)
 
 
-def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool) -> None:
-    """Make or show a run, and print its result."""
+def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool, judge: JudgeSettings | None) -> None:
+    """Make or show a run, have it judged where a judge is given, and print its result."""
     from spt import presets
     from spt.benchmarks import for_spec
 
-    spec = spec.model_copy(update={"benchmark": for_spec(spec).name})
+    benchmark = for_spec(spec)
+    spec = spec.model_copy(update={"benchmark": benchmark.name})
+    if judge is not None:
+        from spt.rescore import require_open
+
+        require_open(benchmark)  # before the minutes that a run takes
     console = err if json else out
     preset = presets.PRESETS.get(spec.model)
     if accept_terms and preset is not None and preset.terms:
@@ -70,12 +81,36 @@ def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool) -> None:
         console.print(f"Run {folder.id} is finished; its stored result (--again makes it anew):", highlight=False)
     else:
         _execute(folder, console, again, made)
+    if judge is not None:
+        try:
+            _judge(folder, judge, console)
+        except UserError as error:  # the run itself stands
+            go_on = judge.command(folder.id)
+            hint = "" if go_on in str(error) else f" The run itself stands; `{go_on}` has it judged later."
+            _complain(str(error) + hint)
     result = folder.result()
     assert result is not None, "a finished run has a result"
+    _print(result, folder, json)
+
+
+def _print(result: Result, folder: RunFolder, json: bool) -> None:
     if json:
         sys.stdout.write(result.model_dump_json(by_alias=True, indent=1) + "\n")
     else:
-        show_result(console, result, folder)
+        show_result(out, result, folder)
+
+
+def _judge(folder: RunFolder, settings: JudgeSettings, console: Console) -> Result:
+    from spt.runner import judge_run
+
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        with follow_judge(console) as (listen, report):
+            return judge_run(folder, settings, listen, report)
+    except KeyboardInterrupt:
+        console.print("Stopped; the verdicts so far are kept, and this goes on from here:", highlight=False)
+        console.print(f"  {escape(settings.command(folder.id))}", highlight=False, soft_wrap=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 def _execute(folder: RunFolder, console: Console, again: bool, made: bool) -> None:
@@ -148,6 +183,8 @@ def run_command(
     accept_terms: Annotated[bool, typer.Option("--accept-terms", help="accept the model's terms, shown first")] = False,
     again: Annotated[bool, typer.Option("--again", help="forget what is stored of this run and make it anew")] = False,
     json: Annotated[bool, typer.Option("--json", help="print result.json, and progress on stderr")] = False,
+    judge: Annotated[str | None, JUDGE] = None,
+    judge_url: Annotated[str | None, JUDGE_URL] = None,
     **settings: Any,
 ) -> None:
     """Compare zero-shot, few-shot and soft-prompt answers of a model on a benchmark.
@@ -156,7 +193,26 @@ def run_command(
 
     Example: [bold]python -m spt run --model bundled --benchmark capitals --steps 80[/bold]
     """
-    _run(RunSpec.parse(**settings), accept_terms, again, json)
+    _run(RunSpec.parse(**settings), accept_terms, again, json, JudgeSettings.parse(judge, judge_url))
+
+
+@app.command()
+def rescore(
+    run: Annotated[str, typer.Argument(help="id of a finished run, as `python -m spt runs` shows it")],
+    judge: Annotated[str | None, JUDGE] = None,
+    judge_url: Annotated[str | None, JUDGE_URL] = None,
+    json: Annotated[bool, typer.Option("--json", help="print result.json, and progress on stderr")] = False,
+) -> None:
+    """Recompute the metrics of a run from its stored answers, without its model; with a judge where one is given.
+
+    Example: [bold]python -m spt rescore RUN --judge Qwen/Qwen3-32B --judge-url http://localhost:8000/v1[/bold]
+    """
+    from spt.runner import rescore_run
+
+    settings = JudgeSettings.parse(judge, judge_url)
+    folder = Store().get(run)
+    result = rescore_run(folder) if settings is None else _judge(folder, settings, err if json else out)
+    _print(result, folder, json)
 
 
 @app.command()

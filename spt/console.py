@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
@@ -18,10 +20,9 @@ from spt.events import (
     PromptFiles,
     Result,
 )
-from spt.metrics import MethodScores, Rate
+from spt.metrics import Agreement, MethodScores, Rate
 from spt.store import RunFolder
 from spt.view import PHASE_TITLES, RunView, count, duration, method_title
-
 
 MARKS = {"good": ("+", "green"), "bad": ("!", "yellow"), "neutral": ("·", "dim")}  # of a finding
 
@@ -67,6 +68,22 @@ class Follow:
         return line
 
 
+@contextmanager
+def follow_judge(console: Console) -> Iterator[tuple[Callable[[int, int], None], Callable[[str], None]]]:
+    """A bar of judged answers, where there is a terminal; gives what hears of (done, total) and of downloads."""
+    bar = Progress(
+        TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.0f} of {task.total:.0f}"),
+        console=console, disable=not console.is_terminal,
+    )  # fmt: skip
+    task = bar.add_task("Judging answers", total=1)
+
+    def listen(done: int, total: int) -> None:
+        bar.update(task, completed=done, total=total, description="Judging answers")
+
+    with bar:
+        yield listen, lambda note: bar.update(task, description=escape(note))
+
+
 def _scores(scores: MethodScores) -> str:
     return (
         f"format {scores.format.rate:.2f}, knowledge {scores.knowledge.rate:.2f}, "
@@ -88,15 +105,20 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
     for method in result.spec.methods:
         if method in result.methods:
             scores = result.methods[method]
-            rates = (scores.format, scores.knowledge, scores.exact_match)
-            table.add_row(method_title(method), *map(_rate, rates))
+            shown = scores.shown
+            table.add_row(method_title(method), *map(_rate, (shown.format, shown.knowledge, shown.exact_match)))
     console.print(table)
-    knowledge = next(iter(result.methods.values())).knowledge_by
+    by: str = next(iter(result.methods.values())).shown.knowledge_by
+    if result.judge is not None:
+        by = f"judge ({escape(result.judge.model)}), format and exact match by rule"
+    tuning = result.tuning
+    console.print(f"In brackets: 95 % Wilson intervals. Knowledge by {by}.", highlight=False)
+    _show_judge(console, result)
     for finding in result.analysis.findings if result.analysis else ():
         mark, style = MARKS[finding.tone]
-        console.print(f"[{style}]{mark}[/{style}] {escape(finding.text)}", highlight=False)
-    tuning = result.tuning
-    console.print(f"In brackets: 95 % Wilson intervals. Knowledge by {knowledge}.", highlight=False)
+        line = Table.grid(padding=(0, 1))  # a hanging indent
+        line.add_row(f"[{style}]{mark}[/{style}]", escape(finding.text))
+        console.print(line, highlight=False)
     console.print(
         f"Soft prompt: {tuning.trainable_parameters:,} trainable parameters "
         f"({tuning.trainable_share:.5%} of the model), {count(tuning.steps, 'step')} in {duration(tuning.seconds)}.",
@@ -108,6 +130,36 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
         highlight=False,
     )
     console.print(f"Run folder: {escape(str(folder.path))}", highlight=False, soft_wrap=True)
+
+
+def _show_judge(console: Console, result: Result) -> None:
+    """What the judge said beside the rule, and how far the two agree; nothing without a judge."""
+    judged = {method: scores.judge for method, scores in result.methods.items() if scores.judge is not None}
+    if result.judge is None or not judged:
+        return
+    table = Table(title=f"Judged by {escape(result.judge.model)}", title_justify="left")
+    for column in ("Method", "Format", "Knowledge", "Exact match", "Kappa format", "Kappa knowledge", "No verdict"):
+        table.add_column(column)
+    for method, scores in judged.items():
+        table.add_row(
+            method_title(method),
+            *map(_rate, (scores.in_format, scores.knowledge, scores.exact)),
+            *map(_agreement, (scores.agreement_format, scores.agreement_knowledge)),
+            str(scores.unparsed),
+        )
+    console.print(table)
+    console.print(
+        "Kappa: agreement of rule and judge beyond chance (Cohen), with the share of equal verdicts. Answers on which "
+        "the judge gave no readable verdict keep the rule's.",
+        highlight=False,
+    )
+
+
+def _agreement(agreement: Agreement) -> str:
+    if agreement.agree is None:
+        return "-"
+    kappa = "-" if agreement.kappa is None else f"{agreement.kappa:.2f}"
+    return f"{kappa} [dim]({agreement.agree:.0%} of {agreement.n})[/dim]"
 
 
 def show_facts(console: Console, facts: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from spt.likelihood import option_logprobs
 from spt.metrics import Prediction
 from spt.models import LoadedModel
 from spt.prompting import Prompter
+from spt.scoring import score
 from spt.spec import Method
 
 EVAL_BATCH = 16  # items; the same for all methods of a run, so that comparisons stay paired in bf16 too
@@ -43,26 +44,7 @@ class Evaluator:
         if self.benchmark.closed:
             options = [[prompter.answer(option) for option in item.options] for item in batch]
             logprobs = option_logprobs(self.loaded, contexts, options)
-        rows = []
-        for item, answer, scores in zip(batch, answers, logprobs, strict=True):
-            if self.benchmark.closed:
-                knows = item.options[scores.index(max(scores))] == item.target
-            else:
-                knows = form.knows(answer.text, item)
-            rows.append(
-                Prediction(
-                    id=item.id,
-                    question=item.question,
-                    options=item.options,
-                    topic=item.topic,
-                    target=item.target,
-                    answer=item.answer,
-                    response=answer.text,
-                    in_format=form.in_format(answer.text, item),
-                    knows=knows,
-                    exact_match=form.exact_match(answer.text, item),
-                    stopped_by=answer.stopped_by,
-                    option_logprobs=tuple(scores),
-                )
-            )
-        return tuple(rows)
+        return tuple(
+            score(form, item, answer.text, answer.stopped_by, scores)
+            for item, answer, scores in zip(batch, answers, logprobs, strict=True)
+        )

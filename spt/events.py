@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from spt.analysis import Analysis
-from spt.metrics import MethodScores, Prediction, Rate
+from spt.metrics import JudgeInfo, MethodScores, Prediction, Rate
 from spt.spec import Method, RunSpec
 
 SCHEMA = 1  # of a run folder
@@ -177,6 +177,7 @@ class Result(BaseModel):
     seconds: dict[str, float] = Field(description="wall seconds by phase")
     peak_memory_mb: float
     versions: dict[str, str]
+    judge: JudgeInfo | None = Field(None, description="who judged the answers, where a judge was asked")
 
     model_config = ConfigDict(populate_by_name=True)
 

@@ -23,7 +23,9 @@ from spt.spec import UserError
 from spt.store import RunFolder, Status
 
 if TYPE_CHECKING:
+    from spt.events import Result
     from spt.experiment import ModelCache
+    from spt.judge import Judge, JudgeSettings
 
 log = logging.getLogger(__name__)
 
@@ -71,6 +73,43 @@ def execute(
             message = f"Internal error, a fault of spt: {type(error).__name__}: {first_line}."
             _note_failure(keep, RunFailed(message=message, detail=traceback.format_exc()))
             raise
+
+
+def rescore_run(folder: RunFolder) -> Result:
+    """Recompute every metric of a finished run from its stored answers. Raises UserError for one that is not."""
+    from spt import rescore
+
+    with folder.exclusive():
+        return rescore.by_rule(folder)
+
+
+def judge_run(
+    folder: RunFolder,
+    settings: JudgeSettings,
+    listen: Callable[[int, int], None] = lambda done, total: None,
+    report: Callable[[str], None] = lambda message: None,
+) -> Result:
+    """Have the answers of a finished run judged. `listen(done, total)` counts answers, `report` hears of downloads.
+
+    A local judge takes the device as a run does. Raises UserError, in which case the run's result is as it was.
+    """
+    from spt import rescore
+    from spt.quiet import quiet
+
+    def make() -> Judge:
+        if settings.base_url is not None:
+            from spt.judge_endpoint import Endpoint
+
+            return Endpoint(settings)
+        from spt.judge_local import LocalJudge  # torch: seconds
+
+        return LocalJudge(settings, report)
+
+    if settings.base_url is not None:
+        with folder.exclusive():
+            return rescore.by_judge(folder, make, settings, listen)
+    with _device(folder, wait=False, leave=lambda: False), quiet(), _memory_errors(), disk_errors(home()):
+        return rescore.by_judge(folder, make, settings, listen)
 
 
 def _load(folder: RunFolder, cache: ModelCache) -> None:

@@ -3,6 +3,7 @@
     runs/<id>/spec.json               {"schema": 1, "spec": {...}}
               events.jsonl            one event a line, appended and flushed
               predictions/<method>.jsonl   one scored answer a line
+              verdicts/<method>.jsonl      what a judge said of each answer, where one was asked
               checkpoint.safetensors  the prompt and its optimizer after the last step; gone once the run is finished
               prompt/                 the tuned prompt, a PEFT adapter
               prompts/<arm>/          those of further seeds and controls
@@ -20,13 +21,13 @@ import logging
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from filelock import FileLock, Timeout
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
@@ -47,7 +48,8 @@ from spt.events import (
 )
 from spt.files import append_line, append_lines, complete_lines, disk_errors, write_atomic, write_folder
 from spt.home import make_home, runs_root
-from spt.metrics import Prediction
+from spt.metrics import Prediction, Verdict
+from spt.run_files import check_schema, damaged, parse_json, read_spec, read_text
 from spt.spec import Method, RunSpec, UserError
 
 log = logging.getLogger(__name__)
@@ -92,6 +94,14 @@ class RunFolder:
             case _:
                 append_line(self._events, message.model_dump_json())
 
+    def write_predictions(self, method: Method, rows: Sequence[Prediction]) -> None:
+        """Replace the answers of a method, as where they were scored again."""
+        write_atomic(self._predictions(method), _lines(rows))
+
+    def write_verdicts(self, method: Method, rows: Sequence[Verdict]) -> None:
+        """Replace the judge's verdicts on the answers of a method."""
+        write_atomic(self._verdicts(method), _lines(rows))
+
     # ---- reading
 
     def events(self) -> list[Event]:
@@ -115,6 +125,16 @@ class RunFolder:
             rows[row.id] = row
         return list(rows.values())
 
+    def verdicts(self, method: Method) -> list[Verdict]:
+        """The judge's verdicts on the answers of a method, those that can be read."""
+        rows = []
+        for line in complete_lines(self._verdicts(method))[0]:
+            try:
+                rows.append(Verdict.model_validate_json(line))
+            except ValidationError:
+                log.warning("%s: an unreadable line was left out of the verdicts on %s", self.path, method)
+        return rows
+
     def resume_state(self) -> ResumeState:
         """What `experiment.run` needs to go on."""
         predictions = {method: tuple(self.predictions(method)) for method in self.spec.methods}
@@ -127,16 +147,16 @@ class RunFolder:
     def result(self) -> Result | None:
         """The result, once the run is finished. Raises UserError for one that cannot be read."""
         try:
-            text = _read(self._result)
+            text = read_text(self._result)
         except UserError:
             if not self.finished():  # or not any more: it may be made anew at this moment
                 return None
             raise
-        _check_schema(self.id, _json(self._result, text))
+        check_schema(self.id, parse_json(self._result, text))
         try:
             return Result.model_validate_json(text)
         except ValidationError as error:
-            raise UserError(_damaged(self._result)) from error
+            raise UserError(damaged(self._result)) from error
 
     def status(self) -> Status:
         """Where the run stands. `interrupted` = its process ended without a word; it can be resumed."""
@@ -191,9 +211,22 @@ class RunFolder:
         """Held by the process that executes or changes the run. The system frees it when that process dies."""
         return FileLock(self._lock)
 
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold `lock()` while changing the run. Raises UserError while another process holds it."""
+        lock = self.lock()
+        try:
+            lock.acquire(timeout=1)  # longer than a probe by _is_locked
+        except Timeout:
+            raise UserError(f"Run {self.id} is running; stop it first.") from None
+        try:
+            yield
+        finally:
+            lock.release()
+
     def reset(self) -> None:
         """Forget everything but the spec, so that the run can be made anew. Raises UserError while it is running."""
-        with self._exclusive():
+        with self.exclusive():
             self.forget()
 
     def forget(self) -> None:
@@ -202,12 +235,12 @@ class RunFolder:
             # The result goes first: killed in between, this is an interrupted run, not a finished one without answers.
             for path in (self._result, self._checkpoint, self._stop, self._events):
                 path.unlink(missing_ok=True)
-            for folder in (self.path / "predictions", self.prompt, self.path / "prompts"):
-                shutil.rmtree(folder, ignore_errors=True)
+            for name in ("predictions", "verdicts", "prompt", "prompts"):
+                shutil.rmtree(self.path / name, ignore_errors=True)
 
     def delete(self) -> None:
         """Remove the folder. Raises UserError while it is running."""
-        with self._exclusive(), disk_errors(self.path):
+        with self.exclusive(), disk_errors(self.path):
             queue.cancel(self.id)
             doomed = self.path.with_name(f".deleted-{self.id}")
             shutil.rmtree(doomed, ignore_errors=True)
@@ -218,6 +251,9 @@ class RunFolder:
 
     def _predictions(self, method: Method) -> Path:
         return self.path / "predictions" / f"{method}.jsonl"
+
+    def _verdicts(self, method: Method) -> Path:
+        return self.path / "verdicts" / f"{method}.jsonl"
 
     def _event(self, line: bytes) -> Event | None:
         try:
@@ -234,7 +270,7 @@ class RunFolder:
                 step = int(file.metadata()["step"])
                 return Checkpoint(step=step, tensors={name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
         except (SafetensorError, KeyError, TypeError, ValueError) as error:
-            raise UserError(_damaged(self._checkpoint)) from error
+            raise UserError(damaged(self._checkpoint)) from error
 
     def _is_locked(self) -> bool:
         """Whether someone has the lock. A shared probe: readers that ask at the same moment do not see each other."""
@@ -249,18 +285,6 @@ class RunFolder:
             return True
         finally:
             os.close(descriptor)
-
-    @contextmanager
-    def _exclusive(self) -> Iterator[None]:
-        lock = self.lock()
-        try:
-            lock.acquire(timeout=1)  # longer than a probe by _is_locked
-        except Timeout:
-            raise UserError(f"Run {self.id} is running; stop it first.") from None
-        try:
-            yield
-        finally:
-            lock.release()
 
 
 class Store:
@@ -289,7 +313,7 @@ class Store:
         path = self.root / run_id
         if not re.fullmatch(r"[\w-]{1,100}", run_id) or not (path / "spec.json").is_file():
             raise UserError(f"There is no run {run_id[:80]!r}; `python -m spt runs` lists the runs there are.")
-        return RunFolder(path, _read_spec(path / "spec.json"))
+        return RunFolder(path, read_spec(path / "spec.json"))
 
     def runs(self) -> list[RunFolder]:
         """All readable runs, the last changed first. `problems` tells of the others."""
@@ -306,45 +330,11 @@ class Store:
             if path.parent.name.startswith("."):
                 continue
             try:
-                found.append(RunFolder(path.parent, _read_spec(path)))
+                found.append(RunFolder(path.parent, read_spec(path)))
             except UserError as error:
                 problems.append(str(error))
         return sorted(found, key=RunFolder.changed, reverse=True), problems
 
 
-def _damaged(path: Path) -> str:
-    return f"{path} is damaged and cannot be read; remove its run folder, or run it again from the start (--again)."
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text()
-    except OSError as error:
-        raise UserError(f"{path} cannot be read ({error.strerror}); make it readable, or remove its folder.") from error
-    except UnicodeDecodeError as error:
-        raise UserError(_damaged(path)) from error
-
-
-def _json(path: Path, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise UserError(_damaged(path)) from error
-
-
-def _check_schema(run_id: str, content: Any) -> None:
-    schema = content.get("schema") if isinstance(content, dict) else None
-    if schema != SCHEMA:
-        raise UserError(
-            f"Run folder {run_id} was written by another version of spt (schema {schema}, this one reads {SCHEMA}); "
-            "use that version, or remove the folder and run again."
-        )
-
-
-def _read_spec(path: Path) -> RunSpec:
-    content = _json(path, _read(path))
-    _check_schema(path.parent.name, content)
-    try:
-        return RunSpec(**content["spec"])
-    except (ValidationError, KeyError, TypeError) as error:
-        raise UserError(_damaged(path)) from error
+def _lines(rows: Sequence[BaseModel]) -> bytes:
+    return "".join(f"{row.model_dump_json()}\n" for row in rows).encode()

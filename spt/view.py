@@ -119,7 +119,7 @@ class RunView:
         for event in events:
             if isinstance(event, RunStarted):
                 self._begin(event)
-            elif self.phase is not None and self._clock is not None:
+            elif self.phase is not None and self._clock is not None and self.state == "running":
                 self._paces[self.phase].seconds += max(0.0, event.time - self._clock)
             self._clock = event.time
             self._take(event)

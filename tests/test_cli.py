@@ -24,7 +24,7 @@ from spt.spec import RunSpec
 from spt.store import Store
 from tests.runs import eventually, outcome, small_spec, steps, unbroken
 
-COMMANDS = ("run", "runs", "models", "benchmarks", "doctor")
+COMMANDS = ("run", "rescore", "runs", "models", "benchmarks", "doctor")
 
 
 @pytest.fixture(scope="module")
