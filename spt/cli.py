@@ -54,9 +54,9 @@ def _complain(sentence: str) -> None:
 def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool) -> None:
     """Make or show a run, and print its result."""
     from spt import presets
-    from spt.benchmarks import for_spec
+    from spt.benchmarks import canonical
 
-    spec = spec.model_copy(update={"benchmark": for_spec(spec).name})
+    spec = canonical(spec)
     console = err if json else out
     preset = presets.PRESETS.get(spec.model)
     if accept_terms and preset is not None and preset.terms:

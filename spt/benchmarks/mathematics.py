@@ -8,6 +8,7 @@ it takes too long; the two answers then count as different. Most answers are set
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import re
@@ -91,7 +92,7 @@ def _start() -> subprocess.Popen[str]:
     if _line(child.stdout, START_SECONDS).strip() != "ready":
         child.kill()
         child.wait()
-        raise UserError("math-verify cannot be loaded, and \\boxed answers are compared by it: install requirements.txt.")
+        raise UserError("math-verify, which compares \\boxed answers, does not load: pip install math-verify==0.9.0.")
     atexit.register(stop)
     return child
 
@@ -109,10 +110,8 @@ def stop() -> None:
         _child.wait()
         for stream in (_child.stdin, _child.stdout):
             if stream is not None:
-                try:
+                with contextlib.suppress(OSError):  # what was not yet sent is lost with the child
                     stream.close()
-                except OSError:  # what was not yet sent is lost with the child
-                    pass
     _child = None
 
 

@@ -24,7 +24,7 @@ class Pattern:
 
     Trim: up to the end of the first complete line with which the expression is satisfied, or up to the next
     `Question:`. In form: the expression matches the whole answer (`whole`), or somewhere in it. Right: the answer found
-    equals the reference, numbers by value. Knows, by rule: as for `#### answer`, with the answer found as the marked one.
+    equals the reference, numbers by value. Knows, by rule: as for `#### answer`, the answer found being the marked one.
 
     `pool` are targets of the benchmark; the control `valid-format` draws from them where neither a word nor a number
     fits the expression.
