@@ -5,6 +5,7 @@ A new benchmark is a file that ends in a `Benchmark` and one line here. `load(sp
 
 from __future__ import annotations
 
+import os
 from difflib import get_close_matches
 
 from spt.benchmarks.arc import ARC_CHALLENGE, ARC_EASY
@@ -30,6 +31,7 @@ __all__ = [
     "Example",
     "Split",
     "canonical",
+    "default_data_dir",
     "for_spec",
     "get",
     "load",
@@ -45,7 +47,7 @@ _OWN_SETTINGS = ("answer_format", "template", "pattern")
 
 
 def get(name: str) -> Benchmark:
-    """The benchmark of that name (`_` and `-` are the same, case does not matter). Raises UserError if there is none."""
+    """The benchmark of that name (`_` is `-`, case does not matter). Raises UserError if there is none."""
     key = _folded(name)
     known = {_folded(known): known for known in BENCHMARKS}
     if key in known:
@@ -62,6 +64,11 @@ def _folded(name: str) -> str:
 def is_own_file(name: str) -> bool:
     """Whether a benchmark is a file of the user's."""
     return not name.startswith(_HARNESS) and name.lower().endswith((".jsonl", ".csv"))
+
+
+def default_data_dir() -> str | None:
+    """The folder in place of the hub that the environment names: what the page and the command line begin with."""
+    return os.environ.get("SPT_DATA_DIR") or None
 
 
 def canonical(spec: RunSpec) -> RunSpec:

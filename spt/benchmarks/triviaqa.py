@@ -6,8 +6,8 @@ A row in the hub's shape (made up, and without the fields that are not read):
 Target: `The Danube`   Aliases: `Danube River`, `Donau`
 
 On the hub: mandarjoshi/trivia_qa, config `rc.nocontext`, 138,384 train and 17,944 validation rows. The labels of its
-test split are secret, so validation is the test split. The target is the set's `value` where that is a bare phrase, else
-the first alias that is one; rows with none are dropped.
+test split are secret, so validation is the test split. The target is the set's `value` where that is a bare phrase,
+else the first alias that is one; rows with none are dropped.
 Source: Joshi et al. 2017, arXiv:1705.03551.   Licence: not stated on the hub; the authors' code is Apache-2.0.
 """
 
