@@ -78,7 +78,7 @@ def canonical(spec: RunSpec) -> RunSpec:
     that is not known; files are not looked at.
     """
     if spec.benchmark.startswith(_HARNESS):
-        unread = ("data_dir", *_OWN_SETTINGS)
+        unread: tuple[str, ...] = ("data_dir", *_OWN_SETTINGS)
     elif is_own_file(spec.benchmark):
         unread = ("data_dir",)
     else:

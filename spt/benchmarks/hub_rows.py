@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +42,7 @@ def load(hub: HubSet, data_dir: Path | None, form: AnswerFormat, to_example: Cal
 
 
 def build(
-    raw: dict[str, Sequence[Row]], form: AnswerFormat, to_example: Callable[[Row], Example], source: str
+    raw: Mapping[str, Sequence[Row]], form: AnswerFormat, to_example: Callable[[Row], Example], source: str
 ) -> Split:
     """The splits of raw rows, as `load` makes them. Raises UserError where a row lacks a column or nothing is left."""
     dropped: Counter[str] = Counter()
