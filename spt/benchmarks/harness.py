@@ -222,7 +222,9 @@ def _open(task: Any, doc: Row, form: AnswerFormat) -> Example:
     return Example(question=_question(task, doc), answer=answers[0], target=targets[0], aliases=tuple(answers[1:]))
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
+    if type(error).__name__ == "DatasetGenerationError" and error.__cause__ is not None:
+        error = error.__cause__  # it says nothing itself
     return f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
 
 

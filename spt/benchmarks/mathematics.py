@@ -28,6 +28,7 @@ START_SECONDS = 60.0  # for importing sympy on a busy machine
 MAX_LENGTH = 2000  # characters; a longer answer is no answer
 
 _SPACING = re.compile(r"\\[,;:! ]|\\left|\\right|\\displaystyle|\$|\s+")
+_TEXT = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\s*\{([^{}]*)\}")
 _FRACTION = re.compile(r"\\[dt]frac(?![A-Za-z])")
 _lock = threading.Lock()
 _child: subprocess.Popen[str] | None = None
@@ -54,7 +55,8 @@ def ends_with(response: str, reference: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    return _SPACING.sub("", _FRACTION.sub(r"\\frac", text)).rstrip(".")
+    """Without what LaTeX only shows in another way: spacing, upright letters, big fractions."""
+    return _SPACING.sub("", _FRACTION.sub(r"\\frac", _TEXT.sub(r"\1", text))).rstrip(".")
 
 
 def _ask(answer: str, reference: str) -> bool:
