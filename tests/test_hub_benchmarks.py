@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,7 @@ import pytest
 from spt.benchmarks import BENCHMARKS, HUB, Split, canonical, default_data_dir, get, hold_out, load
 from spt.benchmarks.hub_rows import place
 from spt.spec import RunSpec, UserError
+from tests.fake_hub import serve
 
 SHARED = Path(__file__).parents[2] / "shared" / "data"
 Row = dict[str, Any]
@@ -243,6 +247,67 @@ def test_the_hub_offline_is_one_sentence(tmp_path: Path) -> None:
         UserError, match=r"^openai/gsm8k \(main\) is not in the cache and HF_HUB_OFFLINE is set: connect"
     ):
         BENCHMARKS["gsm8k"].load()
+
+
+LOAD = """
+import sys
+from spt.benchmarks import BENCHMARKS
+from spt.spec import UserError
+try:
+    split = BENCHMARKS[sys.argv[1]].load()
+    print(*(example.target for example in (*split.train, *split.test)))
+except UserError as error:
+    print("UserError:", error)
+"""
+
+
+def repository(folder: Path, script: bool = False) -> Path:
+    """GSM8K as it lies on the hub, with two rows of our own."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    (folder / "main").mkdir(parents=True)
+    for split, number in (("train", 3), ("test", 4)):
+        rows = [{"question": f"Which number? {number}", "answer": f"#### {number}"}]
+        pq.write_table(pa.Table.from_pylist(rows), folder / "main" / f"{split}-00000-of-00001.parquet")
+    files = "".join(f"\n  - split: {split}\n    path: main/{split}-*" for split in ("train", "test"))
+    (folder / "README.md").write_text(f"---\nconfigs:\n- config_name: main\n  data_files:{files}\n---\n")
+    if script:
+        (folder / "gsm8k.py").write_text("raise SystemExit('run')")
+    return folder
+
+
+def ask(address: str, home: Path, offline: str = "0") -> str:
+    """What a fresh process prints: the hub library reads its address when it is imported. stderr must stay empty."""
+    settings = {**os.environ, "HF_ENDPOINT": address, "HF_HOME": str(home), "HF_HUB_OFFLINE": offline}
+    command = [sys.executable, "-c", LOAD, "gsm8k"]
+    done = subprocess.run(command, capture_output=True, text=True, env=settings, timeout=120, check=True)
+    assert done.stderr == ""
+    return done.stdout.strip()
+
+
+def test_rows_come_from_the_hub_at_their_revision_and_then_from_the_cache(tmp_path: Path) -> None:
+    commit = get("gsm8k").hub.revision  # type: ignore[union-attr]
+    assert commit is not None
+    with serve({"datasets/openai/gsm8k": repository(tmp_path / "hub")}, [commit]) as (address, asked):
+        assert ask(address, tmp_path / "home") == "#### 3 #### 4"
+        assert any(f"/{commit}/" in path for path in asked) and not any("/main/README" in path for path in asked)
+    assert ask("http://127.0.0.1:9", tmp_path / "home", offline="1") == "#### 3 #### 4"
+    for path in sorted((tmp_path / "home").rglob(commit)):
+        path.rename(path.with_name("f" * 40))
+    said = ask("http://127.0.0.1:9", tmp_path / "home", offline="1")
+    assert said.startswith(f"UserError: openai/gsm8k is in the cache at {'f' * 40}, and spt asks for {commit}: connect")
+
+
+def test_a_set_that_is_gone_or_code(tmp_path: Path) -> None:
+    commit = get("gsm8k").hub.revision  # type: ignore[union-attr]
+    assert commit is not None
+    with serve({}) as (address, _):
+        said = ask(address, tmp_path / "home")
+    assert said.startswith("UserError: openai/gsm8k (main) at revision 7403") and "is not on the hub (any more)" in said
+    with serve({"datasets/openai/gsm8k": repository(tmp_path / "hub", script=True)}, [commit]) as (address, _):
+        said = ask(address, tmp_path / "home")
+    assert said.startswith("UserError: openai/gsm8k (main) has no train rows to read") and "scripts" in said
 
 
 def test_keys_and_labels() -> None:

@@ -20,14 +20,13 @@ Source and licence: the task's.
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from spt.benchmarks.base import Benchmark, Example
 from spt.benchmarks.formats import AnswerFormat, OptionCopy, Pattern, ShortPhrase, Stops
+from spt.benchmarks.hub_download import quiet
 from spt.benchmarks.hub_rows import DroppedRow, Row, build
 from spt.benchmarks.layout import Layout
 from spt.spec import UserError
@@ -83,7 +82,7 @@ def _task(name: str) -> Any:
     is_file = name.endswith((".yaml", ".yml"))
     if is_file and not Path(name).is_file():
         raise UserError(f"There is no task file {name}: give the path of a task's YAML.")
-    with _quiet():
+    with quiet("lm_eval"):
         try:
             manager = TaskManager(include_defaults=not is_file)  # its thousands of tasks take seconds to list
             if not is_file and name not in manager.all_tasks:
@@ -103,7 +102,7 @@ def _splits(task: Any, name: str) -> tuple[dict[str, Sequence[Row]], str]:
     """The rows of train and test, and a sentence on where they are from."""
     config = task.config
     docs: dict[str, Any] = {}  # by the split's name: some tasks call one split by two roles
-    with _quiet():
+    with quiet("lm_eval"):
         try:
             for split, read in (
                 (config.training_split, task.training_docs),
@@ -226,20 +225,3 @@ def _first_line(error: BaseException) -> str:
     if type(error).__name__ == "DatasetGenerationError" and error.__cause__ is not None:
         error = error.__cause__  # it says nothing itself
     return f"{type(error).__name__}: {(str(error).strip() or 'no message').splitlines()[0]}"
-
-
-@contextmanager
-def _quiet() -> Any:
-    """No log lines below an error and no progress bars, from lm-eval or `datasets`, inside the block."""
-    import datasets
-
-    logger, shown = logging.getLogger("lm_eval"), datasets.is_progress_bar_enabled()
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    datasets.disable_progress_bars()
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
-        if shown:
-            datasets.enable_progress_bars()
