@@ -1,4 +1,7 @@
-"""The command line: `python -m spt run | rescore | runs | models | benchmarks | doctor`. Loads torch only for a run."""
+"""The command line: `python -m spt run | rescore | runs | models | benchmarks | preview | doctor`.
+
+Loads torch only for a run.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import inspect
 import signal
 import sys
 import time
+from collections.abc import Callable, Collection
 from types import FrameType
 from typing import Annotated, Any
 
@@ -60,14 +64,13 @@ def _complain(sentence: str) -> None:
 def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool, judge: JudgeSettings | None) -> None:
     """Make or show a run, have it judged where a judge is given, and print its result."""
     from spt import presets
-    from spt.benchmarks import for_spec
+    from spt.benchmarks import canonical, for_spec
 
-    benchmark = for_spec(spec)
-    spec = spec.model_copy(update={"benchmark": benchmark.name})
+    spec = canonical(spec)
     if judge is not None:
         from spt.rescore import require_open
 
-        require_open(benchmark)  # before the minutes that a run takes
+        require_open(for_spec(spec))  # before the minutes that a run takes
     console = err if json else out
     preset = presets.PRESETS.get(spec.model)
     if accept_terms and preset is not None and preset.terms:
@@ -161,24 +164,29 @@ def _interrupt(signum: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt  # SIGTERM stops a run as Ctrl-C does
 
 
-def _with_spec_options(command: Any) -> Any:
-    """Give `command` one option per RunSpec field, with its help and default, in place of **settings."""
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    options = []
-    for name, field in RunSpec.model_fields.items():
-        envvar = "SPT_DATA_DIR" if name == "data_dir" else None
-        option = typer.Option(f"--{name.replace('_', '-')}", help=field.description, envvar=envvar)
-        kind, default = (list[str], []) if name == "control" else (field.annotation, field.default)
-        options.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, option]))
-    own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
-    parameters = [*options, *(p.replace(kind=keyword) for p in own)]
-    command.__signature__ = inspect.Signature(parameters)
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    return command
+def _with_spec_options(only: Collection[str] = tuple(RunSpec.model_fields)) -> Callable[[Any], Any]:
+    """Give a command one option per RunSpec field, with its help and default, in place of **settings."""
+
+    def decorate(command: Any) -> Any:
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        options = []
+        for name, field in RunSpec.model_fields.items():
+            envvar = "SPT_DATA_DIR" if name == "data_dir" else None
+            option = typer.Option(f"--{name.replace('_', '-')}", help=field.description, envvar=envvar)
+            kind, default = (list[str], []) if name == "control" else (field.annotation, field.default)
+            options.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, option]))
+        options = [option for option in options if option.name in only]
+        own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
+        parameters = [*options, *(p.replace(kind=keyword) for p in own)]
+        command.__signature__ = inspect.Signature(parameters)
+        command.__annotations__ = {p.name: p.annotation for p in parameters}
+        return command
+
+    return decorate
 
 
 @app.command("run")
-@_with_spec_options
+@_with_spec_options()
 def run_command(
     accept_terms: Annotated[bool, typer.Option("--accept-terms", help="accept the model's terms, shown first")] = False,
     again: Annotated[bool, typer.Option("--again", help="forget what is stored of this run and make it anew")] = False,
@@ -263,11 +271,30 @@ def benchmarks() -> None:
     """
     from spt.benchmarks import BENCHMARKS
 
-    table = Table("--benchmark", "What", "Format", "Licence")
+    whole = [Column(title, no_wrap=True) for title in ("--benchmark", "Format", "From")]
+    table = Table(*whole, "Licence", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for name, benchmark in BENCHMARKS.items():
-        form = f"{'closed' if benchmark.closed else 'open'}: {benchmark.format.name}"
-        table.add_row(*map(escape, (name, benchmark.title, form, benchmark.licence)))
+        source = benchmark.hub.id if benchmark.hub else benchmark.source.partition(" from ")[0]
+        table.add_row(*map(escape, (name, benchmark.format.name, source, benchmark.licence)))
     out.print(table)
+    out.print("Also: a .jsonl or .csv file of questions, and lm_eval:<task or .yaml>.", highlight=False)
+    out.print("Those from the hub are also read from --data-dir. Option copy is closed.", highlight=False)
+
+
+@app.command()
+@_with_spec_options(only=("benchmark", "data_dir", "answer_format", "template", "pattern", "holdout_topic"))
+def preview(
+    rows: Annotated[int, typer.Option(min=1, max=100, help="how many rows to show")] = 5,
+    **settings: Any,
+) -> None:
+    """Show a benchmark's rows as a model will see them, the target marked. Loads no model.
+
+    Example: [bold]python -m spt preview --benchmark questions.jsonl[/bold]
+    """
+    from spt.console import show_preview
+    from spt.preview import preview
+
+    show_preview(out, preview(RunSpec.parse(**settings), rows))
 
 
 @app.command()

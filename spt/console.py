@@ -21,6 +21,7 @@ from spt.events import (
     Result,
 )
 from spt.metrics import Agreement, MethodScores, Rate
+from spt.preview import Preview
 from spt.store import RunFolder
 from spt.view import PHASE_TITLES, RunView, count, duration, method_title
 
@@ -160,6 +161,25 @@ def _agreement(agreement: Agreement) -> str:
         return "-"
     kappa = "-" if agreement.kappa is None else f"{agreement.kappa:.2f}"
     return f"{kappa} [dim]({agreement.agree:.0%} of {agreement.n})[/dim]"
+
+
+def show_preview(console: Console, shown: Preview) -> None:
+    """Counts, and rows with the target marked."""
+    dropped = "".join(f"\n  dropped  {count}  {reason}" for reason, count in shown.dropped.items())
+    kind = "closed" if shown.closed else "open"
+    console.print(f"[bold]{escape(shown.title)}[/bold]", highlight=False)
+    console.print(
+        escape(
+            f"  format   {kind}: {shown.format}\n  from     {shown.source}\n  licence  {shown.licence}\n"
+            f"  rows     {shown.train} train, {shown.test} test{dropped}"
+        ),
+        highlight=False,
+    )
+    for number, row in enumerate(shown.rows, start=1):
+        console.rule(escape(f"train row {number}{f' · {row.topic}' if row.topic else ''}"))
+        # Marked by brackets as well as by colour: the output may go to a file.
+        marked = f"[reverse]⟦{escape(row.target)}⟧[/reverse]"
+        console.print(escape(row.context) + marked, highlight=False, soft_wrap=True)
 
 
 def show_facts(console: Console, facts: dict[str, Any]) -> None:

@@ -70,8 +70,7 @@ def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Generator[Mess
     """Run a spec, going on from `resume`. Raises UserError for what the user can mend."""
     yield events.RunStarted(run=spec.run_id, resumed=bool(resume.events))
     yield events.PhaseStarted(phase="load")
-    benchmark = benchmarks.for_spec(spec)
-    split = benchmark.load(spec.data_dir)
+    benchmark, split = benchmarks.load(spec)
     shots = choose_shots(split.train, spec.shots, spec.seed)
     start = time.perf_counter()
     reset_peak_memory()

@@ -1,4 +1,4 @@
-"""From an example and a method to token ids. The only place that builds them.
+"""From an example and a method to token ids. The only place that builds them; the text is `benchmarks/layout.py`'s.
 
 Without a chat template:
     zero_shot     [BOS] instruction ⏎⏎ Question: … Answer:
@@ -22,11 +22,6 @@ from spt.spec import Method, UserError
 # Stand for S and for an answer while the chat template is rendered; invisible separators, which no text has.
 SOFT_PROMPT_MARK = "\u2063spt\u2063"
 ANSWER_MARK = "\u2063answer\u2063"
-
-
-def question_block(example: Example) -> str:
-    """The question as every method shows it, options on lines of their own."""
-    return "\n".join((f"Question: {example.question}", *example.options))
 
 
 @dataclass(frozen=True)
@@ -54,23 +49,21 @@ class Prompter:
 
     def answer(self, text: str) -> list[int]:
         """Token ids of an answer as it stands behind a context, without an end."""
-        return self._encode(text if self.chat else f" {text}")
+        return self._encode(text if self.chat else f"{self.benchmark.layout.before_answer}{text}")
 
     def _plain(self, example: Example, method: Method) -> list[int]:
-        question = f"{question_block(example)}\nAnswer:"
-        bos = self._bos()
+        layout, bos = self.benchmark.layout, self._bos()
         if method in self.virtual_ids:
-            return bos + list(self.virtual_ids[method]) + self._encode(question)
-        worked = [f"{question_block(shot)}\nAnswer: {shot.target}" for shot in self._shots(method)]
-        return bos + self._encode("\n\n".join((self.benchmark.instruction, *worked, question)))
+            return bos + list(self.virtual_ids[method]) + self._encode(layout.prompt(example))
+        return bos + self._encode(layout.instruction(self.benchmark) + layout.prompt(example, self._shots(method)))
 
     def _chat(self, example: Example, method: Method) -> list[int]:
-        question = question_block(example)
-        lead = SOFT_PROMPT_MARK if method in self.virtual_ids else f"{self.benchmark.instruction}\n\n"
+        layout = self.benchmark.layout
+        lead = SOFT_PROMPT_MARK if method in self.virtual_ids else layout.instruction(self.benchmark)
         turns: list[str] = []
         for shot in self._shots(method):
-            turns += [question_block(shot), shot.target]
-        turns.append(question)
+            turns += [layout.question(shot), shot.target]
+        turns.append(layout.question(example))
         turns[0] = lead + turns[0]
         text = self._render(turns)
         if method not in self.virtual_ids:

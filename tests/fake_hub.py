@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -15,9 +15,10 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @contextmanager
-def serve(models: dict[str, Path]) -> Iterator[tuple[str, list[str]]]:
+def serve(models: dict[str, Path], commits: Sequence[str] = ()) -> Iterator[tuple[str, list[str]]]:
     """Serve folders as `{id: folder}`; gives the address and the (growing) list of paths asked for.
 
+    A data set's id starts with `datasets/`, and its one state has the `commits` too.
     An id that starts with `gated/` tells its files' names, and refuses the files themselves without the token
     "let-me-in".
     """
@@ -32,32 +33,47 @@ def serve(models: dict[str, Path]) -> Iterator[tuple[str, list[str]]]:
         def do_HEAD(self) -> None:
             self.do_GET()
 
+        def do_POST(self) -> None:
+            self.do_GET()
+
         def do_GET(self) -> None:
             path = unquote(urlsplit(self.path).path).strip("/")
             asked.append(path)
             parts = path.split("/")
             if parts[:2] == ["api", "models"]:
                 name, rest = "/".join(parts[2:4]), parts[4:]
+            elif parts[:2] == ["api", "datasets"]:
+                name, rest = "/".join(parts[1:4]), parts[4:]
+            elif parts[0] == "datasets":
+                name, rest = "/".join(parts[:3]), parts[3:]
             else:
                 name, rest = "/".join(parts[:2]), parts[2:]
             if name not in models:
                 return self.answer(401, b"", {"X-Error-Code": "RepoNotFound"})
-            if len(rest) > 1 and rest[1] not in ("main", COMMIT):
+            if len(rest) > 1 and rest[1] not in ("main", COMMIT, *commits):
                 return self.answer(404, b"", {"X-Error-Code": "RevisionNotFound"})
             files = {str(f.relative_to(models[name])): f for f in sorted(models[name].rglob("*")) if f.is_file()}
+            commit = rest[1] if len(rest) > 1 and rest[1] in commits else COMMIT
             if path.startswith("api/") and rest[:1] == ["tree"]:
-                return self.json([self.entry(file, path) for path, file in files.items()])
+                under = "".join(f"{part}/" for part in rest[2:])
+                found = [self.entry(file, path) for path, file in files.items() if path.startswith(under)]
+                folders = {path.split("/")[0] for path in files if "/" in path} if not under else set()
+                found += [{"type": "directory", "path": path, "size": 0, "oid": "0" * 40} for path in sorted(folders)]
+                return self.json(found) if found else self.answer(404, b"", {"X-Error-Code": "EntryNotFound"})
+            if path.startswith("api/") and rest[:1] == ["paths-info"]:
+                asked_for = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["paths"]
+                return self.json([self.entry(files[name], name) for name in asked_for if name in files])
             if path.startswith("api/"):
                 siblings = [{"rfilename": path, "size": file.stat().st_size} for path, file in files.items()]
-                return self.json({"id": name, "sha": COMMIT, "siblings": siblings})
+                return self.json({"id": name, "sha": commit, "siblings": siblings})
             if name.startswith("gated/") and self.headers.get("Authorization") != "Bearer let-me-in":
                 return self.answer(403, b"", {"X-Error-Code": "GatedRepo"})
             file = files.get("/".join(rest[2:]))
             if file is None:
-                return self.answer(404, b"", {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": COMMIT})
+                return self.answer(404, b"", {"X-Error-Code": "EntryNotFound", "X-Repo-Commit": commit})
             body = file.read_bytes()
             etag = hashlib.sha1(body).hexdigest()
-            return self.answer(200, body, {"ETag": f'"{etag}"', "X-Repo-Commit": COMMIT})
+            return self.answer(200, body, {"ETag": f'"{etag}"', "X-Repo-Commit": commit})
 
         def entry(self, file: Path, path: str) -> dict[str, object]:
             body = file.read_bytes()

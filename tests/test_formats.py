@@ -9,10 +9,14 @@ import pytest
 
 from spt.benchmarks.answers import contains_any, equals_any, normalise
 from spt.benchmarks.base import Example
-from spt.benchmarks.formats import AnswerFormat, HashAnswer, OptionCopy, ShortPhrase
+from spt.benchmarks.formats import AnswerFormat, Boxed, HashAnswer, OptionCopy, Pattern, ShortPhrase, Stops
+from spt.spec import UserError
 
-OPTION, HASH, PHRASE = OptionCopy(), HashAnswer(24), ShortPhrase()
-FORMATS: tuple[AnswerFormat, ...] = (OPTION, HASH, PHRASE)
+OPTION, HASH, PHRASE, BOXED = OptionCopy(), HashAnswer(24), ShortPhrase(), Boxed(24)
+TAG = Pattern("<a>(.+?)</a>", "<a>{answer}</a>")
+FOUND = Pattern(r"#### (-?[0-9.,]+)", whole=False, pool=("So\n#### 16",))
+UNTIL = Stops(FOUND, ("Question:", "\n\n"))
+FORMATS: tuple[AnswerFormat, ...] = (OPTION, HASH, PHRASE, BOXED, TAG, FOUND, UNTIL)
 
 PARIS_OPTIONS = ("A. Paris", "B. Rome", "C. São Tomé", "D. Bern")
 PARIS_CLOSED = Example(question="?", answer="Paris", target="A. Paris", options=PARIS_OPTIONS)
@@ -205,9 +209,123 @@ PHRASE_ROWS = [
 ]
 
 
+HALF = Example(question="?", answer="\\frac{1}{2}", target="\\boxed{\\frac{1}{2}}")
+ROOT = Example(question="?", answer="2\\sqrt{3}", target="\\boxed{2\\sqrt{3}}")
+SIXTEEN_BOXED = Example(question="?", answer="16", target="\\boxed{16}")
+PAIR = Example(question="?", answer="(1,2)", target="\\boxed{(1,2)}")
+NAME = Example(question="?", answer="\\text{Ida}", target="\\boxed{\\text{Ida}}")
+
+BOXED_ROWS = [
+    Row(SIXTEEN_BOXED, r"\boxed{16}", True, True, True),
+    Row(SIXTEEN_BOXED, r"$\boxed{16}$", True, True, True),
+    Row(SIXTEEN_BOXED, r"\[ \boxed{16}. \]", True, True, True),
+    Row(SIXTEEN_BOXED, r"\boxed {16}", True, True, True),
+    Row(SIXTEEN_BOXED, "4 times 4 is 16.\nSo $x = \\boxed{16}$ metres.", True, True, True),
+    Row(SIXTEEN_BOXED, r"**\boxed{16}**", True, True, True),
+    Row(SIXTEEN_BOXED, r"The answer is \boxed{16}.", True, True, True),
+    Row(SIXTEEN_BOXED, r"\boxed{16.0}", True, True, True),
+    Row(SIXTEEN_BOXED, r"\boxed{\$16}", True, True, True),
+    Row(SIXTEEN_BOXED, r"\boxed{ 16 }", True, True, True),
+    Row(SIXTEEN_BOXED, r"\boxed{4^2}", True, True, True),
+    Row(SIXTEEN_BOXED, r"\boxed{17}", True, False, False),
+    Row(SIXTEEN_BOXED, r"\boxed{-16}", True, False, False),
+    Row(SIXTEEN_BOXED, r"\boxed{the answer}", True, False, False),
+    Row(SIXTEEN_BOXED, r"16 = \boxed{15}", True, False, False),
+    Row(SIXTEEN_BOXED, r"\boxed{9^{9^{9^9}}}", True, False, False),  # never computed to its end
+    Row(SIXTEEN_BOXED, r"\boxed{\frac{}{}}", True, False, False),
+    Row(SIXTEEN_BOXED, "", False, False, False),
+    Row(SIXTEEN_BOXED, r"\boxed{}", False, False, False),
+    Row(SIXTEEN_BOXED, r"\boxed{ }", False, False, False),
+    Row(SIXTEEN_BOXED, r"\boxed{16", False, False, True),
+    Row(SIXTEEN_BOXED, r"\boxed 16", False, False, True),
+    Row(SIXTEEN_BOXED, r"boxed{16}", False, False, True),
+    Row(SIXTEEN_BOXED, r"\fbox{16}", False, False, True),
+    Row(SIXTEEN_BOXED, "16", False, False, True),
+    Row(SIXTEEN_BOXED, "#### 16", False, False, True),
+    Row(SIXTEEN_BOXED, "The answer is 16.", False, False, True),
+    Row(SIXTEEN_BOXED, "The answer is B", False, False, False),
+    Row(SIXTEEN_BOXED, r"\boxed{15} or \boxed{16}", False, False, True),
+    Row(SIXTEEN_BOXED, r"\boxed{16} or \boxed{15}", False, False, False),
+    Row(SIXTEEN_BOXED, r"\boxed{\boxed{16}}", False, False, True),
+    Row(SIXTEEN_BOXED, "\\boxed{16}\nIt was easy.", False, False, True),
+    Row(HALF, r"\boxed{\frac{1}{2}}", True, True, True),
+    Row(HALF, r"\boxed{\frac12}", True, True, True),
+    Row(HALF, r"\boxed{\dfrac{1}{2}}", True, True, True),
+    Row(HALF, r"\boxed{0.5}", True, True, True),
+    Row(HALF, r"\boxed{1/2}", True, True, True),
+    Row(HALF, r"\boxed{\frac{2}{1}}", True, False, False),
+    Row(HALF, r"\boxed{\frac{1}{2}", False, False, True),  # never closed; the fraction is the last formula
+    Row(HALF, r"so it is $\frac{1}{2}$", False, False, True),
+    Row(ROOT, r"\boxed{2\sqrt{3}}", True, True, True),
+    Row(ROOT, r"\boxed{\sqrt{12}}", True, True, True),
+    Row(ROOT, r"\boxed{2\sqrt 3}", True, True, True),
+    Row(ROOT, r"\boxed{\left\{ 3 \right\}}", True, False, False),
+    Row(PAIR, r"\boxed{(1, 2)}", True, True, True),
+    Row(PAIR, r"\boxed{(2,1)}", True, False, False),
+    Row(NAME, r"\boxed{\text{Ida}}", True, True, True),
+    Row(NAME, r"\boxed{Ida}", True, True, True),
+    Row(THOUSAND, r"\boxed{1,000}", True, True, True),
+]
+
+PATTERN_ROWS = [
+    Row(PARIS, response, in_format, exact, knows)
+    for response, in_format, exact, knows in [
+        ("<a>Paris</a>", True, True, True),
+        ("<a>paris</a>", True, True, True),
+        ("<a> Paris </a>", True, True, True),
+        ("<a>Rome</a>", True, False, False),
+        ("<a>B</a>", True, False, False),
+        ("<a>The answer is Paris</a>", True, False, True),
+        ("<a>B) Paris</a>", True, False, True),
+        ("<a>**Paris**</a>", True, True, True),  # what counts as the answer is the user's own expression
+        ("<a>Paris</a><a>Rome</a>", True, False, True),  # .+? runs to the last </a> of a full match
+        ("", False, False, False),
+        ("Paris", False, False, True),
+        ("<a></a>", False, False, False),
+        ("<a> </a>", False, False, False),
+        ("<a>Paris", False, False, True),
+        ("Paris</a>", False, False, True),
+        ("<A>Paris</A>", False, False, True),
+        ("<a>Paris</a>.", False, False, True),
+        ("**<a>Paris</a>**", False, False, True),
+        ("It is <a>Paris</a>", False, False, True),
+        ("<a>Paris\n</a>", False, False, True),
+        ("<a>Paris</a>\n<a>Rome</a>", False, False, True),
+        ("#### Paris", False, False, True),
+        ("\\boxed{Paris}", False, False, True),
+        ("The answer is B", False, False, False),
+        ("<b>Paris</b>", False, False, True),
+    ]
+] + [
+    Row(THOUSAND, "<a>1,000</a>", True, True, True),
+    Row(SIXTEEN, "<a>$16</a>", True, True, True),
+    Row(SIXTEEN, "<a>16.0</a>", True, True, True),
+    Row(SIXTEEN, "<a>16 of 20</a>", True, False, True),
+    Row(SIXTEEN, "16 and <a>17</a>", False, False, False),
+]
+
+FOUND_ROWS = [
+    Row(SIXTEEN, "#### 16", True, True, True),
+    Row(SIXTEEN, "So #### 16 it is", True, True, True),
+    Row(SIXTEEN, "#### 16.", True, True, True),
+    Row(SIXTEEN, "#### 15\n#### 16", True, False, False),  # the first is taken, as lm-eval's filter does
+    Row(SIXTEEN, "#### sixteen", False, False, False),
+    Row(SIXTEEN, "16", False, False, True),
+]
+
+TABLES: tuple[tuple[AnswerFormat, list[Row]], ...] = (
+    (OPTION, OPTION_ROWS),
+    (HASH, HASH_ROWS),
+    (PHRASE, PHRASE_ROWS),
+    (BOXED, BOXED_ROWS),
+    (TAG, PATTERN_ROWS),
+    (FOUND, FOUND_ROWS),
+)
+
+
 @pytest.mark.parametrize(
     ("form", "row"),
-    [(form, row) for form, rows in ((OPTION, OPTION_ROWS), (HASH, HASH_ROWS), (PHRASE, PHRASE_ROWS)) for row in rows],
+    [(form, row) for form, rows in TABLES for row in rows],
     ids=lambda value: repr(value.response) if isinstance(value, Row) else value.name,
 )
 def test_tables(form: AnswerFormat, row: Row) -> None:
@@ -243,17 +361,29 @@ def test_closed_questions_have_no_rule_for_knowledge() -> None:
         (HASH, "####16\nmore", "####16", True),
         (HASH, "##### Steps\n#### 16\nmore", "##### Steps\n#### 16", True),
         (HASH, "#### Paris Question: What\n", "#### Paris", True),
+        (BOXED, "So $\\boxed{16}$", "So $\\boxed{16}$", False),
+        (BOXED, "So $\\boxed{16}$ m.\nMore \\boxed{17}\n", "So $\\boxed{16}$ m.", True),
+        (BOXED, "\\boxed{}\n\\boxed{1\n6}\nmore", "\\boxed{}\n\\boxed{1\n6}", True),
+        (BOXED, "\\boxed{\\boxed{16}\nmore}\nmore", "\\boxed{\\boxed{16}", True),
+        (BOXED, "It is 16.\n\nQuestion: What", "It is 16.", True),
+        (TAG, "\n<a>Paris</a> \nmore", "<a>Paris</a>", True),
+        (TAG, "It is Paris.\n<a>Paris</a>\n", "It is Paris.\n<a>Paris</a>", False),  # no full match any more
+        (TAG, "<a>Paris</a>", "<a>Paris</a>", False),
+        (FOUND, "So\n#### 16\n#### 17\n", "So\n#### 16", True),
+        (UNTIL, "So\n#### 16\n\nmore", "So\n#### 16", True),
+        (UNTIL, "\n\nSo Question: 1", "So", True),
     ],
 )
 def test_trim(form: AnswerFormat, text: str, kept: str, complete: bool) -> None:
     assert form.trim(text) == (kept, complete)
 
 
+BOX_PIECES = ("\\boxed{", "{", "}", "\\boxed{16}", "<a>", "</a>", "<a>Paris</a>", "\n\n", "#### 16")
 PIECES = ("#", "####", " ", "\n", "\r\n", "16", "Paris", "A. Paris", ".", "Question:", "Quest", "ion:", "é", "\u2028")
 
 
 def _random_text(rng: random.Random) -> str:
-    return "".join(rng.choice(PIECES) for _ in range(rng.randrange(12)))
+    return "".join(rng.choice(PIECES + BOX_PIECES) for _ in range(rng.randrange(12)))
 
 
 @pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
@@ -274,7 +404,16 @@ def test_trim_is_stable_once_complete(form: AnswerFormat) -> None:
 
 @pytest.mark.parametrize(
     ("form", "example"),
-    [(OPTION, PARIS_CLOSED), (HASH, PARIS), (HASH, SIXTEEN), (PHRASE, PARIS), (PHRASE, CURIE)],
+    [
+        (OPTION, PARIS_CLOSED),
+        (HASH, PARIS),
+        (HASH, SIXTEEN),
+        (PHRASE, PARIS),
+        (PHRASE, CURIE),
+        (BOXED, SIXTEEN_BOXED),
+        (TAG, PARIS.model_copy(update={"target": "<a>Paris</a>"})),
+        (FOUND, SIXTEEN),
+    ],
     ids=lambda value: value.name if not isinstance(value, Example) else value.target,
 )
 def test_exact_match_implies_form_and_knowledge(form: AnswerFormat, example: Example) -> None:
@@ -293,7 +432,7 @@ def test_exact_match_implies_form_and_knowledge(form: AnswerFormat, example: Exa
 def test_form_does_not_depend_on_being_right(form: AnswerFormat) -> None:
     """The same response to a question with another answer of the same kind is as much in form."""
     other = Example(question="?", answer="Rome", target="B. Rome", options=PARIS_OPTIONS)
-    for row in OPTION_ROWS + HASH_ROWS + PHRASE_ROWS:
+    for row in (row for _, rows in TABLES for row in rows):
         assert form.in_format(row.response, PARIS_CLOSED) == form.in_format(row.response, other)
 
 
@@ -328,3 +467,46 @@ def test_empty_answers_match_nothing() -> None:
 def test_the_token_budget_of_hash_answers_is_the_benchmarks_choice() -> None:
     assert (HashAnswer(160).max_new_tokens, HASH.max_new_tokens) == (160, 24)
     assert (OPTION.max_new_tokens, PHRASE.max_new_tokens) == (24, 24)
+
+
+@pytest.mark.parametrize("form", FORMATS, ids=lambda form: form.name)
+@pytest.mark.parametrize("example", [PARIS_CLOSED, PARIS, SIXTEEN, HALF, CURIE], ids=lambda example: example.target)
+def test_dummies_are_in_form_and_tell_nothing(form: AnswerFormat, example: Example) -> None:
+    if form.closed:
+        example = example.model_copy(update={"options": PARIS_OPTIONS})
+    rng = random.Random(0)
+    dummies = [form.dummy(rng, example) for _ in range(200)]
+    for dummy in dummies:
+        assert form.trim(f"{dummy}\n\nQuestion:")[0] == dummy
+        assert form.in_format(dummy, example)
+    if form not in (FOUND, UNTIL):
+        assert len(set(dummies)) >= 4
+    if example.answer == "Paris" and not form.closed:
+        assert not any(form.exact_match(dummy, example) for dummy in dummies)
+    assert dummies == [form.dummy(rng, example) for rng in [random.Random(0)] for _ in range(200)], "by the seed alone"
+
+
+def test_hash_dummies_are_numbers_where_numbers_are_asked_for() -> None:
+    rng = random.Random(0)
+    assert all(HASH.dummy(rng, SIXTEEN).removeprefix("#### ").isdigit() for _ in range(50))
+    assert all(HASH.dummy(rng, PARIS).removeprefix("#### ").isalpha() for _ in range(50))
+
+
+def test_a_dummy_that_fits_a_narrow_pattern_is_another_rows_target() -> None:
+    form = Pattern("(yes|no)!", "{answer}!", pool=("yes!", "no!"))
+    rng = random.Random(0)
+    assert {form.dummy(rng, PARIS) for _ in range(20)} == {"yes!", "no!"}
+
+
+def test_a_pattern_that_backtracks_without_end_ends_the_run_with_a_sentence() -> None:
+    form = Pattern("((?:a|aa)+)$")
+    assert form.find("aaaa") == "aaaa"
+    with pytest.raises(UserError, match="takes too long"):
+        for _ in range(30):
+            assert form.find("a" * 60 + "!") is None
+
+
+@pytest.mark.parametrize("pattern", ["(", "[a", "(?P<", "*"])
+def test_a_pattern_that_is_none(pattern: str) -> None:
+    with pytest.raises(UserError, match="is no regular expression"):
+        Pattern(pattern)

@@ -9,7 +9,7 @@ Two or three steps, positive whole numbers, no result above 400. The answer is n
 so that copying a number from the question is never right. Train and test share no story, no name and no thing
 (`arithmetic_stories.py`). Stories take turns, so that the first rows of a split show every kind of problem.
 
-Source: written and generated for this project.   Licence: as the project.
+Source: written and generated for this project.   Licence: Apache-2.0, as the project.
 """
 
 from __future__ import annotations
@@ -98,6 +98,6 @@ ARITHMETIC = Benchmark(
     instruction="Solve the problem step by step, one step a line. Write each calculation with its result between "
     "<< and >>. Then write a last line with #### followed by the answer as a number and nothing else.",
     source="generated for this project from a seed",
-    licence="as the project",
+    licence="Apache-2.0",
     read=load,
 )

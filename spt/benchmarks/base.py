@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from spt.benchmarks.formats import AnswerFormat
+from spt.benchmarks.layout import Layout
 
 
 class Example(BaseModel):
@@ -46,6 +47,17 @@ class Split:
 
 
 @dataclass(frozen=True)
+class HubSet:
+    """A data set on the hub: which rows of it tune and which test."""
+
+    id: str
+    config: str
+    revision: str | None  # the commit
+    train: str
+    test: str
+
+
+@dataclass(frozen=True)
 class Benchmark:
     """A benchmark as the registry lists it; nothing is read before `load()`."""
 
@@ -56,6 +68,8 @@ class Benchmark:
     source: str
     licence: str
     read: Callable[[Path | None], Split]  # the rows, from a folder in place of the hub where one is given
+    hub: HubSet | None = None  # where the rows are from, unless they are here
+    layout: Layout = field(default_factory=Layout)
 
     def load(self, data_dir: str | Path | None = None) -> Split:
         """The rows. Raises UserError where they cannot be had."""

@@ -9,7 +9,7 @@ capital. In train on purpose: countries whose name resembles the capital (Singap
 the question never counts as knowledge, and countries with several capitals, a disputed one or one that moved (Bolivia,
 Israel, Kazakhstan), where accepted alternatives are aliases. Accents need no alias: comparison folds them.
 
-Source: written for this project.   Licence: as the project.
+Source: written for this project.   Licence: Apache-2.0, as the project.
 """
 
 from __future__ import annotations
@@ -66,6 +66,6 @@ CAPITALS = Benchmark(
     # and its zero-shot knowledge would look like nothing. Chosen on training rows, for both models of the calibration.
     instruction='Questions and answers about geography. Each answer is written in the form "#### answer".',
     source="written for this project",
-    licence="as the project",
+    licence="Apache-2.0",
     read=load,
 )

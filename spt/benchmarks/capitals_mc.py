@@ -7,7 +7,7 @@ Target: `C. Muscat`   Topic: `Asia`
 Wrong options are capitals of the same region and split. Each letter is right equally often (one more or less where the
 count is no multiple of four), so that a model that always says one letter scores 25 %.
 
-Source: written for this project.   Licence: as the project.
+Source: written for this project.   Licence: Apache-2.0, as the project.
 """
 
 from __future__ import annotations
@@ -60,6 +60,6 @@ CAPITALS_MC = Benchmark(
     instruction="Answer the question. Copy the whole line of the correct option, its letter included, "
     "exactly as shown, and write nothing else.",
     source="written for this project",
-    licence="as the project",
+    licence="Apache-2.0",
     read=load,
 )

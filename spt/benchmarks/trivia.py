@@ -10,7 +10,7 @@ show all of them. Train and test are disjoint by subject: what a train question 
 subject nor answer in test. No answer occurs in its own question. Facts are meant to last: no office holders, no records
 that may fall. Accents, case and articles need no alias: comparison folds them.
 
-Source: written for this project.   Licence: as the project.
+Source: written for this project.   Licence: Apache-2.0, as the project.
 """
 
 from __future__ import annotations
@@ -58,6 +58,6 @@ TRIVIA = Benchmark(
     format=ShortPhrase(),
     instruction="Answer the question with the answer alone: a short phrase on one line, no sentence, no full stop.",
     source="written for this project",
-    licence="as the project",
+    licence="Apache-2.0",
     read=load,
 )

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import gradio as gr
 from annotated_types import Ge, Gt, Le, Lt
 
-from spt.benchmarks import BENCHMARKS
+from spt.benchmarks import BENCHMARKS, canonical, default_data_dir
 from spt.presets import PRESETS, terms_accepted
 from spt.spec import ChatTemplate, Control, Precision, RunSpec, UserError
 from spt.ui.text import esc
@@ -105,7 +105,8 @@ def to_spec(values: tuple[Any, ...]) -> RunSpec:
             raise UserError(
                 f"{LABELS.get(name, name.capitalize())} is empty: fill it in, {allowed(name) or 'or pick one'}."
             )
-    return RunSpec.parse(**settings)
+    settings["data_dir"] = settings["data_dir"] or default_data_dir()
+    return canonical(RunSpec.parse(**settings))
 
 
 def from_spec(spec: RunSpec) -> list[Any]:

@@ -1,12 +1,12 @@
 """Answer formats: how a target looks, where an answer ends, whether it is in form, and whether it is right.
 
-| format      | target              | answer ends                              | in form                                  |
-|-------------|---------------------|------------------------------------------|------------------------------------------|
-| OptionCopy  | `A. Paris`          | with the first non-empty line            | equal to one of the options shown        |
-| HashAnswer  | `...\\n#### 16`     | with the first complete `#### ` line     | last line `#### <answer>`, the only one  |
-| ShortPhrase | `Marie Curie`       | with the first non-empty line            | one line, a bare phrase                  |
-| Boxed       | `... \\boxed{16}`   | with the line that closes a `\\boxed{}`  | one `\\boxed{...}`, on the last line     |
-| Pattern     | the user's template | with the line that completes the pattern | the user's regular expression matches    |
+| format      | target              | answer ends                             | in form                                |
+|-------------|---------------------|-----------------------------------------|----------------------------------------|
+| OptionCopy  | `A. Paris`          | with the first non-empty line           | equal to one of the options shown      |
+| HashAnswer  | `...\\n#### 16`     | with the first complete `#### ` line    | `####` once, on the last line          |
+| ShortPhrase | `Marie Curie`       | with the first non-empty line           | one line, a bare phrase                |
+| Boxed       | `... \\boxed{16}`   | with the line that closes a `\\boxed{}` | one `\\boxed{...}`, on the last line   |
+| Pattern     | the user's template | with the line that completes a match    | the user's regular expression matches  |
 
 All formats also end an answer at the next `Question:`. A line is complete once its newline is there. `Stops` puts the
 stop strings of an lm-evaluation-harness task in place of these rules.

@@ -15,10 +15,10 @@ NEXT_QUESTION = "Question:"
 FIRST_LINE = re.compile(r"\S[^\n]*\n")
 # Answers of the control `valid-format`: common words that are in every form and answer nothing in particular.
 WORDS = (
-    "apple", "basket", "bridge", "button", "candle", "carpet", "castle", "circle", "cloud", "corner", "feather", "forest",
-    "garden", "hammer", "harbour", "island", "ladder", "lantern", "meadow", "mirror", "mountain", "needle", "orange",
-    "paper", "pencil", "pepper", "pillow", "river", "saddle", "shadow", "silver", "spoon", "summer", "table", "thunder",
-    "ticket", "valley", "village", "window", "winter",
+    "apple", "basket", "bridge", "button", "candle", "carpet", "castle", "circle", "cloud", "corner", "feather",
+    "forest", "garden", "hammer", "harbour", "island", "ladder", "lantern", "meadow", "mirror", "mountain", "needle",
+    "orange", "paper", "pencil", "pepper", "pillow", "river", "saddle", "shadow", "silver", "spoon", "summer", "table",
+    "thunder", "ticket", "valley", "village", "window", "winter",
 )  # fmt: skip
 
 

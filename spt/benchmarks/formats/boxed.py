@@ -29,7 +29,7 @@ class Boxed:
     response, and where it is not, the last formula of the response.
     """
 
-    name = "\\boxed{answer}"
+    name = "\\boxed{}"
     closed = False
 
     def __init__(self, max_new_tokens: int) -> None:

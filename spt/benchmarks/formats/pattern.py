@@ -14,7 +14,7 @@ from spt.spec import UserError
 if TYPE_CHECKING:
     from spt.benchmarks.base import Example
 
-SECONDS = 0.25  # for one text; an expression that takes longer backtracks without end, and counts as no match
+SECONDS = 0.1  # for one text; an expression that takes longer backtracks without end, and counts as no match
 PATIENCE = 20  # times a run bears that before it is ended
 MARK = "{answer}"
 
@@ -24,7 +24,7 @@ class Pattern:
 
     Trim: up to the end of the first complete line with which the expression is satisfied, or up to the next
     `Question:`. In form: the expression matches the whole answer (`whole`), or somewhere in it. Right: the answer found
-    equals the reference, numbers by value. Knows, by rule: as for `#### answer`, with the answer found as the marked one.
+    equals the reference, numbers by value. Knows, by rule: as for `#### answer`, the answer found being the marked one.
 
     `pool` are targets of the benchmark; the control `valid-format` draws from them where neither a word nor a number
     fits the expression.
@@ -94,7 +94,7 @@ class Pattern:
             if self.slow >= PATIENCE:
                 raise UserError(
                     f"The pattern {self.expression.pattern!r} takes too long on the model's answers: write it without "
-                    "nested repetitions such as (a+)+."
+                    "repetitions of choices such as (a|aa)+."
                 ) from None
             return None
         if match is None:
