@@ -8,8 +8,10 @@ are those of plain left padding (tests hold them together).
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -70,31 +72,50 @@ def shared_prefix(loaded: LoadedModel, rows: Sequence[Ids], spare: int, frozen_b
     return head
 
 
-@torch.no_grad()
+@dataclass(frozen=True)
+class Prefix:
+    """Ids at the head of rows, and the cache behind them, computed once as a single row."""
+
+    ids: tuple[int, ...]
+    cache: DynamicCache
+
+    @classmethod
+    @torch.no_grad()
+    def of(cls, loaded: LoadedModel, prefix: Ids) -> Prefix:
+        """Run the prefix through the model."""
+        ids = torch.tensor([list(prefix)], device=loaded.device)
+        cache = DynamicCache(config=loaded.model.config.get_text_config(decoder=True))
+        loaded.model(input_ids=ids, attention_mask=torch.ones_like(ids), cache=cache, use_cache=True, logits_to_keep=1)
+        return cls(tuple(prefix), cache)
+
+    def expanded(self, batch_size: int) -> DynamicCache:
+        """A cache of its own for a batch of rows that begin with the prefix."""
+        cache = copy.deepcopy(self.cache)
+        cache.batch_repeat_interleave(batch_size)
+        return cache
+
+
 def prefill(loaded: LoadedModel, prefix: Ids, batch_size: int) -> DynamicCache:
-    """Cache of a prefix, computed as one row and expanded over the batch."""
-    ids = torch.tensor([list(prefix)], device=loaded.device)
-    cache = DynamicCache(config=loaded.model.config.get_text_config(decoder=True))
-    loaded.model(input_ids=ids, attention_mask=torch.ones_like(ids), cache=cache, use_cache=True, logits_to_keep=1)
-    cache.batch_repeat_interleave(batch_size)
-    return cache
+    """Cache of a prefix for one batch."""
+    return Prefix.of(loaded, prefix).expanded(batch_size)
 
 
-def last_logits(loaded: LoadedModel, rows: Sequence[Ids], keep: int, frozen_below: int | None = None) -> Tensor:
+def last_logits(loaded: LoadedModel, rows: Sequence[Ids], keep: int, prefix: Prefix | None = None) -> Tensor:
     """Logits of the last `keep` positions of every row, (B, keep, V).
 
-    The head runs at those positions only: at every position it costs more than the rest of a small model.
+    The head runs at those positions only: at every position it costs more than the rest of a small model. All rows
+    begin with the prefix, where there is one, and the kept positions lie behind it.
     """
-    prefix = min(shared_prefix(loaded, rows, 0, frozen_below), max(len(row) for row in rows) - keep)
-    if prefix < MIN_PREFIX:
+    if prefix is None:
         ids, mask = left_pad(rows, loaded.device)
         return plain_logits(loaded.model, ids, mask, keep)
-    ids, mask = left_pad(rows, loaded.device, prefix)
+    head = len(prefix.ids)
+    ids, mask = left_pad(rows, loaded.device, head)
     output = loaded.model(
-        input_ids=ids[:, prefix:],
+        input_ids=ids[:, head:],
         attention_mask=mask,
-        position_ids=positions(mask)[:, prefix:],
-        cache=prefill(loaded, rows[0][:prefix], len(rows)),
+        position_ids=positions(mask)[:, head:],
+        cache=prefix.expanded(len(rows)),
         use_cache=True,
         logits_to_keep=keep,
     )

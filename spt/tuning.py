@@ -9,14 +9,14 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 from torch.nn.functional import cross_entropy
 
-from spt.batching import last_logits, left_pad
+from spt.batching import Prefix, last_logits, left_pad, shared_prefix
 from spt.events import Checkpoint, StepLoss
 from spt.models import LoadedModel
 from spt.prompt import VirtualTokens
@@ -24,6 +24,8 @@ from spt.spec import RunSpec
 
 WARMUP_STEPS = 5
 MAX_GRAD_NORM = 1.0
+# Of one forward pass. A CPU is busy with a few hundred already; a GPU takes the rows of all arms together.
+TOKENS_AT_ONCE = {"cpu": 512, "cuda": 32_768}
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,9 @@ class TrainingRow:
 
     context: tuple[int, ...]
     target: tuple[int, ...]
+
+    def __len__(self) -> int:
+        return len(self.context) + len(self.target)
 
 
 @torch.no_grad()
@@ -84,10 +89,11 @@ class Tuner:
     ) -> None:
         assert virtual.vectors is not None, "set the initial vectors first"
         self.loaded, self.rows, self.spec = loaded, rows, spec
-        self.vectors, self.first_virtual_id = virtual.vectors, virtual.first_id
-        # A CPU is busy with one arm's rows already; a GPU takes those of all arms in one forward pass.
-        arms_at_once = 1 if loaded.device.type == "cpu" else len(rows)
-        self.rows_at_once = spec.batch_size * arms_at_once
+        self.vectors = virtual.vectors
+        self.tokens_at_once = TOKENS_AT_ONCE[loaded.device.type]
+        texts = [row.context + row.target for own in rows for row in own]
+        head = shared_prefix(loaded, texts, 0, frozen_below=virtual.first_id)
+        self.prefix = Prefix.of(loaded, texts[0][:head]) if head else None
         self.peak_rate = spec.learning_rate * virtual.rms()
         self.step_done = 0
         self.optimizer = torch.optim.AdamW([self.vectors], lr=self.peak_rate, weight_decay=0.0)
@@ -103,7 +109,7 @@ class Tuner:
         rate = self.peak_rate * min(1.0, step / WARMUP_STEPS)
         self.optimizer.param_groups[0]["lr"] = rate
         self.optimizer.zero_grad()
-        losses = backward(self.loaded, batches, self.first_virtual_id, self.rows_at_once)
+        losses = backward(self.loaded, batches, self.tokens_at_once, self.prefix)
         norms = self._clip()
         self.optimizer.step()
         self.step_done = step
@@ -146,25 +152,23 @@ class Tuner:
 
 
 def backward(
-    loaded: LoadedModel, batches: Sequence[Sequence[TrainingRow]], first_virtual_id: int, rows_at_once: int
+    loaded: LoadedModel, batches: Sequence[Sequence[TrainingRow]], tokens_at_once: int, prefix: Prefix | None
 ) -> list[float]:
     """Add the gradient of every arm's loss to its vectors; returns the losses.
 
     `batches[a]` are the rows of arm `a`. Its loss is the mean cross-entropy in nats over the target tokens of its rows,
-    answer and end token alone. At most `rows_at_once` rows, of like length, go through the model together; the gradient
-    does not depend on how they are divided.
+    answer and end token alone. The rows go through the model in parts of like length, so that little is padding; the
+    gradient does not depend on how they are divided.
     """
     rows = [(arm, row) for arm, batch in enumerate(batches) for row in batch]
-    if len(rows) > rows_at_once:
-        rows.sort(key=lambda owned: len(owned[1].context) + len(owned[1].target))
     tokens = [sum(len(row.target) for row in batch) for batch in batches]
     losses = [0.0] * len(batches)
-    for start in range(0, len(rows), rows_at_once):
-        owners, part = zip(*rows[start : start + rows_at_once], strict=True)
-        logits, targets, wanted = target_logits(loaded, part, first_virtual_id)
+    for part in _parts(rows, tokens_at_once, len(prefix.ids) if prefix else 0):
+        logits, targets, wanted = target_logits(loaded, [row for _, row in part], prefix)
+        owner = torch.tensor([arm for arm, _ in part], device=loaded.device).unsqueeze(1)
         shares = []
-        for arm in sorted(set(owners)):
-            own = wanted & torch.tensor([owner == arm for owner in owners], device=loaded.device).unsqueeze(1)
+        for arm in sorted({arm for arm, _ in part}):
+            own = wanted & (owner == arm)
             share = int(own.sum()) / tokens[arm]
             shares.append(cross_entropy(logits[own].float(), targets[own]) * share)
             losses[arm] += shares[-1].item()
@@ -172,8 +176,22 @@ def backward(
     return losses
 
 
+def _parts(
+    rows: Sequence[tuple[int, TrainingRow]], tokens_at_once: int, head: int
+) -> Iterator[list[tuple[int, TrainingRow]]]:
+    """Rows by length, as many together as fit, with their padding but without the shared head; at least one."""
+    ordered = sorted(rows, key=lambda owned: len(owned[1]))
+    part: list[tuple[int, TrainingRow]] = []
+    for owned in ordered:
+        if part and (len(part) + 1) * (len(owned[1]) - head) > tokens_at_once:
+            yield part
+            part = []
+        part.append(owned)
+    yield part
+
+
 def target_logits(
-    loaded: LoadedModel, rows: Sequence[TrainingRow], first_virtual_id: int
+    loaded: LoadedModel, rows: Sequence[TrainingRow], prefix: Prefix | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Logits before every target token, (B, K, V); the targets, (B, K); and the mask of the real ones among them.
 
@@ -182,5 +200,5 @@ def target_logits(
     """
     targets, target_mask = left_pad([row.target for row in rows], loaded.device)
     full = [row.context + row.target for row in rows]
-    logits = last_logits(loaded, full, targets.shape[1] + 1, frozen_below=first_virtual_id)[:, :-1]
+    logits = last_logits(loaded, full, targets.shape[1] + 1, prefix)[:, :-1]
     return logits, targets, target_mask.bool()

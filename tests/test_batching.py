@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from spt import models
-from spt.batching import last_logits, left_pad, plain_logits, shared_prefix
+from spt.batching import Prefix, last_logits, left_pad, plain_logits, shared_prefix
 from spt.benchmarks import get
 from spt.generation import generate
 from spt.prompt import VirtualTokens
@@ -32,8 +32,9 @@ def test_logits_and_gradient_do_not_change(architecture: str, tiny: Tiny) -> Non
     assert virtual.vectors is not None
     rows = [[*HEAD, *virtual.ids, *tail] for tail in ([5, 6], [9, 8, 7, 40, 41], [30, 31, 32])]
     found = []
+    head = shared_prefix(loaded, rows, 0, frozen_below=virtual.first_id)
     for logits in (
-        last_logits(loaded, rows, 2, frozen_below=virtual.first_id),
+        last_logits(loaded, rows, 2, Prefix.of(loaded, HEAD) if head else None),
         plain_logits(loaded.model, *left_pad(rows, loaded.device), 2),
     ):
         virtual.vectors.grad = None

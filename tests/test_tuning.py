@@ -37,11 +37,12 @@ def tuner(loaded: LoadedModel, spec: RunSpec = SPEC) -> Tuner:
     return Tuner(loaded, virtual, [rows], spec)
 
 
-def test_the_loss_is_that_of_the_answers_alone(loaded: LoadedModel) -> None:
-    """Left padding and the narrow head change neither the loss nor its gradient."""
+@pytest.mark.parametrize("tokens_at_once", [1, 30, 1000])
+def test_the_loss_is_that_of_the_answers_alone(loaded: LoadedModel, tokens_at_once: int) -> None:
+    """Left padding, the narrow head and the division into parts change neither the loss nor its gradient."""
     tuning = tuner(loaded)
     rows = tuning.rows[0][:4]
-    (loss,) = backward(loaded, [rows], tuning.first_virtual_id, rows_at_once=4)
+    (loss,) = backward(loaded, [rows], tokens_at_once, None)
     gradient = tuning.vectors.grad.clone()  # type: ignore[union-attr]
     tuning.vectors.grad = None
     losses = []
@@ -113,14 +114,14 @@ def alone(tuning: Tuner, place: int) -> Tuner:
     return Tuner(tuning.loaded, virtual, [rows], spec.model_copy(update={"seeds": 1, "control": (), "seed": arm.seed}))
 
 
-@pytest.mark.parametrize("rows_at_once", [3, 4, 12])
-def test_arms_tuned_together_learn_what_each_learns_alone(loaded: LoadedModel, rows_at_once: int) -> None:
+@pytest.mark.parametrize("tokens_at_once", [1, 40, 1000])
+def test_arms_tuned_together_learn_what_each_learns_alone(loaded: LoadedModel, tokens_at_once: int) -> None:
     spec = SPEC.model_copy(update={"seeds": 3, "control": ("shuffled",), "learning_rate": 0.3})
     for place in range(4):
         single = alone(together(loaded, spec), place)
         losses = [single.step() for _ in range(spec.steps)]
         tuning = together(loaded, spec)
-        tuning.rows_at_once = rows_at_once
+        tuning.tokens_at_once = tokens_at_once
         joint = [tuning.step() for _ in range(spec.steps)]
         name = spec.arms[place].name
         for mine, ours in zip(losses, joint, strict=True):
