@@ -16,6 +16,7 @@ import pytest
 from filelock import FileLock
 
 from spt import cli, queue
+from spt.benchmarks import BENCHMARKS
 from spt.events import RunStopped
 from spt.experiment import ModelCache
 from spt.presets import PRESETS
@@ -24,7 +25,7 @@ from spt.spec import RunSpec
 from spt.store import Store
 from tests.runs import eventually, outcome, small_spec, steps, unbroken
 
-COMMANDS = ("run", "rescore", "runs", "models", "benchmarks", "doctor")
+COMMANDS = ("run", "rescore", "runs", "models", "benchmarks", "preview", "doctor")
 
 
 @pytest.fixture(scope="module")
@@ -265,3 +266,37 @@ def test_doctor_tells_what_this_machine_has(spt: Callable[..., tuple[int, str, s
 def test_models_and_benchmarks_are_listed(spt: Callable[..., tuple[int, str, str]]) -> None:
     assert all(name in spt("models")[1] for name in ("bundled", "gemma-3-270m"))
     assert all(name in spt("benchmarks")[1] for name in ("capitals", "capitals-mc", "trivia", "arithmetic"))
+
+
+def test_benchmarks_are_listed_with_source_and_licence_on_a_narrow_terminal(
+    spt: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = spt("benchmarks")[1].splitlines()
+    assert max(map(len, lines)) <= 80 and not any("…" in line for line in lines)
+    for name, benchmark in BENCHMARKS.items():
+        (line,) = [line for line in lines if line.split()[:1] == [name]]
+        assert benchmark.licence in line and (benchmark.hub is None or benchmark.hub.id in line)
+
+
+def test_preview_marks_the_target(spt: Callable[..., tuple[int, str, str]], tmp_path: Path) -> None:
+    file = tmp_path / "questions.csv"
+    rows = (f"Which [bold]word[/bold] is {i}?,word{i},a topic" for i in range(12))
+    file.write_text("\n".join(("question,answer,topic", *rows)) + "\n")
+    status, out, _ = spt("preview", "--benchmark", str(file), "--rows", "2")
+    assert status == 0
+    assert "8 train, 4 test" in out and out.count("⟦word") == 2 and "Which [bold]word[/bold] is" in out
+    tagged = ("--template", "<a>{answer}</a>", "--pattern", "<a>(.+)</a>")
+    assert "⟦<a>word" in spt("preview", "--benchmark", str(file), *tagged)[1]
+    status, _, err = spt("preview", "--benchmark", str(file), "--answer-format", "letter")
+    assert (status, err.count("\n")) == (2, 1) and "choose one of option-copy, hash" in err
+
+
+def test_the_folder_of_the_environment_is_no_part_of_a_run_that_does_not_read_it(
+    spt: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, spec: RunSpec
+) -> None:
+    monkeypatch.setenv("SPT_DATA_DIR", str(tmp_path))
+    assert spt(*words_of(spec))[0] == 0
+    assert [folder.id for folder in Store().runs()] == [spec.run_id]
+    status, _, err = spt("run", "--benchmark", "gsm8k", "--model", spec.model)
+    assert status == 2 and f"There is no {tmp_path}/openai/gsm8k/main/train.jsonl" in err

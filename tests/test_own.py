@@ -95,6 +95,11 @@ def test_aliases_and_numbers(tmp_path: Path) -> None:
     assert own(tmp_path, csv_rows, "csv")[1].train[0].aliases[1] == "under zero", "a negative number is no formula"
 
 
+def test_negative_numbers_are_options_and_no_formulas(tmp_path: Path) -> None:
+    text = "question,answer,options\n" + "".join(f"{i}?,-5,-5|-3\n" for i in range(8))
+    assert own(tmp_path, text, "csv")[1].train[0].options == ("A. -5", "B. -3")
+
+
 def test_worked_solutions_stay_whole(tmp_path: Path) -> None:
     rows = [{"question": f"{i}?", "answer": f"One.\n#### {i}"} for i in range(8)]
     example = own(tmp_path, rows, answer_format="hash")[1].train[0]
@@ -146,6 +151,9 @@ BAD_FILES = [
     ("csv", csv("question,answer", "@cmd,b"), "line 2: question begins with '@'"),
     ("csv", csv("question,answer", "+cmd|x,b"), "line 2: question begins with '\\+'"),
     ("csv", csv("question,answer", "-a,b"), "line 2: question begins with '-'"),
+    ("csv", csv("question,answer,options", "a,-5,-5|=x"), "line 2: options begins with '-'"),
+    ("jsonl", b'{"question": "\\ud800", "answer": "b"}', "line 1 is not UTF-8"),
+    ("csv", csv("question,answer", "a\x00,b"), "line 2: question holds a control character"),
     ("csv", csv("question,answer", "Q0?,b"), "line 3 asks the same as the one at line 2"),
     ("jsonl", [*ROWS, {"question": "WHICH word  is number 3?", "answer": "x"}], "line 11 asks the same as .* line 4"),
     ("jsonl", [*CLOSED[:3], {**CLOSED[3], "answer": "better"}], "line 4: the answer 'better' is not among the options"),
@@ -194,7 +202,7 @@ def test_bad_settings(tmp_path: Path, settings: dict[str, str], message: str) ->
 
 def test_missing_huge_and_strange_files(tmp_path: Path) -> None:
     path = tmp_path / "q.jsonl"
-    with pytest.raises(UserError, match=rf"^There is no file {path}"):
+    with pytest.raises(UserError, match=rf"^There is no file '{path}'"):
         load(RunSpec(benchmark=str(path)))
     path.mkdir()
     with pytest.raises(UserError, match="is a folder"):

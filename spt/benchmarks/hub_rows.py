@@ -187,7 +187,9 @@ def json_lines(path: Path) -> Iterator[tuple[int, Row]]:
                 if not text.strip():
                     continue
                 row = json.loads(text)
-            except UnicodeDecodeError:
+                if "\\ud" in text.lower():  # half of a pair of escapes is no character
+                    json.dumps(row, ensure_ascii=False).encode()
+            except (UnicodeDecodeError, UnicodeEncodeError):
                 raise UserError(f"{path}, line {number} is not UTF-8: save the file as UTF-8.") from None
             except (ValueError, RecursionError) as error:
                 what = error.msg if isinstance(error, json.JSONDecodeError) else str(error)

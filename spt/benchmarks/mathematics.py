@@ -16,6 +16,7 @@ import select
 import subprocess
 import sys
 import threading
+from fractions import Fraction
 from functools import lru_cache
 from pathlib import Path
 from typing import IO
@@ -30,6 +31,11 @@ MAX_LENGTH = 2000  # characters; a longer answer is no answer
 _SPACING = re.compile(r"\\[,;:! ]|\\left|\\right|\\displaystyle|\$|\s+")
 _TEXT = re.compile(r"\\(?:text|textbf|textit|textrm|mbox|mathrm)\s*\{([^{}]*)\}")
 _FRACTION = re.compile(r"\\[dt]frac(?![A-Za-z])")
+# A whole number or a fraction, a root, or one times the other.
+_SIMPLE = re.compile(
+    r"(?P<sign>-?)(?:(?P<a>\d{1,30})(?:/(?P<b>\d{1,30}))?|\\frac\{(?P<c>\d{1,30})\}\{(?P<d>\d{1,30})\}|\\frac(?P<e>\d)(?P<f>\d))?"
+    r"(?:\\sqrt\{(?P<root>\d{1,30})\})?"
+)
 _lock = threading.Lock()
 _child: subprocess.Popen[str] | None = None
 
@@ -45,6 +51,9 @@ def equal(answer: str, reference: str) -> bool:
     x, y = parse_number(a.replace(r"\%", "%")), parse_number(b.replace(r"\%", "%"))
     if x is not None and y is not None:
         return x == y
+    p, q = _square(a), _square(b)
+    if p is not None and q is not None:
+        return p == q
     return _ask(rf"\boxed{{{answer}}}", rf"\boxed{{{reference}}}")
 
 
@@ -52,6 +61,20 @@ def equal(answer: str, reference: str) -> bool:
 def ends_with(response: str, reference: str) -> bool:
     """Whether the last formula of a response, as math-verify finds it, is the reference."""
     return bool(response.strip()) and _ask(response[-MAX_LENGTH:], rf"\boxed{{{reference}}}")
+
+
+def _square(plain: str) -> Fraction | None:
+    """The square, with the sign of the number, of `5`, `3/4`, `\\frac{3}{4}`, `2\\sqrt{3}` and the like: two such
+    numbers are equal where these are. None for anything else, decimals among it."""
+    match = _SIMPLE.fullmatch(plain)
+    if match is None or not plain.strip("-") or (match["b"] and match["root"]):  # 1/2√3 can be read in two ways
+        return None
+    sign, root, *numbers = match.group("sign"), match.group("root"), *match.group("a", "b", "c", "d", "e", "f")
+    above, *below = [int(number) for number in numbers if number] or [1]
+    if below == [0]:
+        return None
+    square = Fraction(above, *below) ** 2 * (int(root) if root else 1)
+    return -square if sign else square
 
 
 def _plain(text: str) -> str:

@@ -41,7 +41,7 @@ INSTRUCTIONS = {
 
 def benchmark(file: str, answer_format: str | None, template: str | None, pattern: str | None) -> Benchmark:
     """The benchmark of a file, read and checked. Raises UserError where the file or a setting is wrong."""
-    path = Path(file).expanduser()
+    path = Path(file)  # absolute, by RunSpec
     kind = _kind(answer_format, template, pattern)
     rows = read(path)
     if kind is None:

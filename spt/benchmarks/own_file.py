@@ -19,6 +19,7 @@ MAX_BYTES = 200_000_000
 COLUMNS = ("question", "answer", "options", "aliases", "topic", "split")
 IGNORED = ("id",)
 _FORMULA = re.compile(r"[=+\-@\t]")
+_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x9b]")  # a terminal would obey some of them
 _NUMBER = re.compile(r"[-+−]?[$€£]?[\d.,]+(?:[eE][-+]?\d+)?%?")
 
 
@@ -39,9 +40,9 @@ def read(path: Path) -> list[OwnRow]:
     """All rows, in order. Raises UserError, which names the row, for whatever is wrong with one, or with the file."""
     try:
         size = path.stat().st_size
-    except OSError as error:
-        what = "There is no file" if not path.exists() else "Cannot read"
-        raise UserError(f"{what} {path}: give the path of a .jsonl or .csv file ({error.strerror}).") from None
+    except (OSError, ValueError) as error:  # ValueError: a path that cannot be one
+        what = "There is no file" if isinstance(error, FileNotFoundError) else "Cannot read"
+        raise UserError(f"{what} {str(path)!r}: give the path of a .jsonl or .csv file.") from None
     if path.is_dir():
         raise UserError(f"{path} is a folder: give the path of a .jsonl or .csv file.")
     if size > MAX_BYTES:
@@ -101,7 +102,8 @@ def _utf8(path: Path) -> str:
 
 def _no_formula(path: Path, line: int, column: str, cell: str) -> None:
     """A spreadsheet would compute such a cell when a result that holds it is opened there."""
-    if _FORMULA.match(cell) and not _NUMBER.fullmatch(cell.strip()):
+    parts = cell.split("|") if column in ("options", "aliases") else [cell]
+    if _FORMULA.match(cell) and not all(_NUMBER.fullmatch(part.strip()) for part in parts):
         raise UserError(
             f"{path}, row at line {line}: {column} begins with {cell[0]!r} and so is a formula to a spreadsheet: "
             "write it as a text, or give the file as JSONL."
@@ -139,6 +141,8 @@ def _text(where: str, name: str, value: Any) -> str:
         return ""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise UserError(f"{where}: {name} must be a text, not {json.dumps(value)[:40]}.")
+    if _CONTROL.search(str(value)):
+        raise UserError(f"{where}: {name} holds a control character: take it out.")
     return str(value).strip()
 
 
