@@ -26,7 +26,7 @@ from spt.models import LoadedModel
 from spt.prompt import Provenance, SoftPrompt, VirtualTokens
 from spt.prompting import Prompter, choose_items, choose_shots
 from spt.spec import TUNED_ITEMS, Arm, Method, RunSpec
-from spt.tuning import TrainingRow, Tuner, initial_vectors, tuned_items_of
+from spt.tuning import TrainingRow, Tuner, initial_vectors, seen_rows, tuned_items_of
 
 
 @dataclass
@@ -221,11 +221,11 @@ def _tune(job: _Job) -> Iterator[Message]:
     spec, checkpoint = job.spec, job.resume.checkpoint
     rows = [_training_rows(job, arm) for arm in spec.arms]
     vectors = [
-        initial_vectors(job.virtual, [r.context + r.target for r in own], spec.virtual_tokens, arm.seed)
+        initial_vectors(job.virtual, [r.context + r.target for r in own.values()], spec.virtual_tokens, arm.seed)
         for arm, own in zip(spec.arms, rows, strict=True)
     ]
     job.virtual.set(torch.cat(vectors))
-    tuner = Tuner(job.loaded, job.virtual, rows, spec)
+    tuner = Tuner(job.loaded, job.virtual, rows, len(job.split.train), spec)
     if checkpoint is not None:
         tuner.restore(checkpoint)
     yield events.PhaseStarted(phase="tuning", total=spec.steps)
@@ -243,12 +243,13 @@ def _tune(job: _Job) -> Iterator[Message]:
         yield PromptFiles(_soft_prompt(job, own_vectors).files(), arm.name)
 
 
-def _training_rows(job: _Job, arm: Arm) -> list[TrainingRow]:
-    targets = controls.targets(arm, job.split.train, job.benchmark)
-    return [
-        TrainingRow(tuple(job.prompter.context(row, arm.name)), tuple(job.prompter.target(target)))
-        for row, target in zip(job.split.train, targets, strict=True)
-    ]
+def _training_rows(job: _Job, arm: Arm) -> dict[int, TrainingRow]:
+    train, prompter = job.split.train, job.prompter
+    targets = controls.targets(arm, train, job.benchmark)
+    return {
+        i: TrainingRow(tuple(prompter.context(train[i], arm.name)), tuple(prompter.target(targets[i])))
+        for i in seen_rows(job.spec, arm.seed, len(train))
+    }
 
 
 def _probe_due(spec: RunSpec, step: int) -> bool:

@@ -127,7 +127,7 @@ def _scored_again(folder: RunFolder, result: Result, benchmark: Benchmark) -> di
     aliases: Mapping[str, tuple[str, ...]] = {}
     if not benchmark.closed and any("aliases" not in row.model_fields_set for rows in answers.values() for row in rows):
         # Rows of older runs lack the aliases, which decide on right and wrong: the benchmark still knows them.
-        split = benchmark.load(folder.spec.data_dir)
+        split = benchmarks.load(folder.spec)[1]
         aliases = {example.id: example.aliases for example in (*split.train, *split.test)}  # tuned items too
     return {
         method: [scoring.rescore(_with_aliases(row, aliases), benchmark.format) for row in rows]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -64,6 +64,12 @@ def _epoch(epoch: int, train_size: int, seed: int) -> list[int]:
     return order
 
 
+def seen_rows(spec: RunSpec, seed: int, train_size: int) -> list[int]:
+    """Indices of the training rows that the steps of a run get to see, in order: a large split is not read whole."""
+    wanted = spec.steps * spec.batch_size
+    return sorted(_epoch(0, train_size, seed)[:wanted]) if wanted < train_size else list(range(train_size))
+
+
 def tuned_items_of(spec: RunSpec, train_size: int) -> list[int]:
     """Indices of training rows to answer as well, to hold tuned items against unseen ones; none without further arms.
 
@@ -71,27 +77,31 @@ def tuned_items_of(spec: RunSpec, train_size: int) -> list[int]:
     """
     if len(spec.arms) == 1:
         return []
-    steps = min(spec.steps, -(-train_size // spec.batch_size))
-    seen = {i for step in range(1, steps + 1) for i in rows_of_step(step, spec.batch_size, train_size, spec.seed)}
-    return random.Random(f"tuned-{spec.seed}").sample(sorted(seen), min(spec.items, len(seen)))
+    seen = seen_rows(spec, spec.seed, train_size)
+    return random.Random(f"tuned-{spec.seed}").sample(seen, min(spec.items, len(seen)))
 
 
 class Tuner:
     """Tunes the vectors in `virtual` on training rows, one optimizer step a call.
 
-    The arms of a run (further seeds, controls) are tuned together: `rows[a]` are the training rows of arm `a`, with the
-    virtual ids of its own vectors. The model is frozen and AdamW works element by element, so an arm learns what it
-    would learn alone.
+    The arms of a run (further seeds, controls) are tuned together: `rows[a]` are the training rows of arm `a` by index,
+    with the virtual ids of its own vectors. The model is frozen and AdamW works element by element, so an arm learns
+    what it would learn alone.
     """
 
     def __init__(
-        self, loaded: LoadedModel, virtual: VirtualTokens, rows: Sequence[Sequence[TrainingRow]], spec: RunSpec
+        self,
+        loaded: LoadedModel,
+        virtual: VirtualTokens,
+        rows: Sequence[Mapping[int, TrainingRow]],
+        train_size: int,
+        spec: RunSpec,
     ) -> None:
         assert virtual.vectors is not None, "set the initial vectors first"
-        self.loaded, self.rows, self.spec = loaded, rows, spec
+        self.loaded, self.rows, self.train_size, self.spec = loaded, rows, train_size, spec
         self.vectors = virtual.vectors
         self.tokens_at_once = TOKENS_AT_ONCE[loaded.device.type]
-        texts = [row.context + row.target for own in rows for row in own]
+        texts = [row.context + row.target for own in rows for row in own.values()]
         head = shared_prefix(loaded, texts, 0, frozen_below=virtual.first_id)
         self.prefix = Prefix.of(loaded, texts[0][:head]) if head else None
         self.peak_rate = spec.learning_rate * virtual.rms()
@@ -103,7 +113,7 @@ class Tuner:
         start = time.perf_counter()
         step = self.step_done + 1
         batches = [
-            [rows[i] for i in rows_of_step(step, self.spec.batch_size, len(rows), arm.seed)]
+            [rows[i] for i in rows_of_step(step, self.spec.batch_size, self.train_size, arm.seed)]
             for arm, rows in zip(self.spec.arms, self.rows, strict=True)
         ]
         rate = self.peak_rate * min(1.0, step / WARMUP_STEPS)

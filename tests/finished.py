@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from spt.analysis import analyse
 from spt.benchmarks import for_spec
 from spt.benchmarks.base import Example
 from spt.events import SCHEMA, Predictions, Result, RunFinished, RunStarted, TuningSummary
@@ -19,15 +20,16 @@ def finished_run(spec: RunSpec, respond: Callable[[Method, int, Example], str]) 
     items = list(benchmark.load().test)[: spec.items]
     folder = Store().create(spec)
     folder.append(RunStarted(run=folder.id))
-    scores = {}
+    scores, answers = {}, {}
     for method in METHODS:
         rows = tuple(
             score(benchmark.format, item, respond(method, i, item), "eos", (0.0,) * len(item.options))
             for i, item in enumerate(items)
         )
         folder.append(Predictions(method, rows))
-        scores[method] = MethodScores.of(rows, benchmark.closed)
-    folder.append(RunFinished(result=result(spec, scores)))
+        scores[method], answers[method] = MethodScores.of(rows, benchmark.closed), rows
+    analysis = analyse(answers, benchmark.closed, spec.arms)
+    folder.append(RunFinished(result=result(spec, scores).model_copy(update={"analysis": analysis})))
     return folder
 
 

@@ -13,7 +13,7 @@ from spt import models
 from spt.models import LoadedModel
 from spt.prompt import VirtualTokens
 from spt.spec import RunSpec
-from spt.tuning import TrainingRow, Tuner, backward, initial_vectors, rows_of_step, tuned_items_of
+from spt.tuning import TrainingRow, Tuner, backward, initial_vectors, rows_of_step, seen_rows, tuned_items_of
 
 SPEC = RunSpec(steps=6, batch_size=3, virtual_tokens=4)
 
@@ -34,14 +34,14 @@ def tuner(loaded: LoadedModel, spec: RunSpec = SPEC) -> Tuner:
         text = torch.randint(5, 200, (n + k,), generator=generator).tolist()
         rows.append(TrainingRow((*ids, *text[:n]), (*text[n:], loaded.eos_ids[0])))
     virtual.set(initial_vectors(virtual, [r.context + r.target for r in rows], spec.virtual_tokens, spec.seed))
-    return Tuner(loaded, virtual, [rows], spec)
+    return Tuner(loaded, virtual, [dict(enumerate(rows))], len(rows), spec)
 
 
 @pytest.mark.parametrize("tokens_at_once", [1, 30, 1000])
 def test_the_loss_is_that_of_the_answers_alone(loaded: LoadedModel, tokens_at_once: int) -> None:
     """Left padding, the narrow head and the division into parts change neither the loss nor its gradient."""
     tuning = tuner(loaded)
-    rows = tuning.rows[0][:4]
+    rows = [tuning.rows[0][i] for i in range(4)]
     (loss,) = backward(loaded, [rows], tokens_at_once, None)
     gradient = tuning.vectors.grad.clone()  # type: ignore[union-attr]
     tuning.vectors.grad = None
@@ -88,7 +88,7 @@ def test_going_on_from_a_checkpoint_equals_an_unbroken_run(loaded: LoadedModel) 
 
 def together(loaded: LoadedModel, spec: RunSpec) -> Tuner:
     """A tuner of all arms of a spec: same texts, each arm with its own virtual ids and a target of its own."""
-    first = tuner(loaded).rows[0]
+    first = tuner(loaded).rows[0].values()
     virtual = VirtualTokens.attach(loaded.model)
     n = spec.virtual_tokens
     rows, vectors = [], []
@@ -97,7 +97,7 @@ def together(loaded: LoadedModel, spec: RunSpec) -> Tuner:
         rows.append([TrainingRow(ids + row.context[n:], (place + 5, *row.target[1:])) for row in first])
         vectors.append(initial_vectors(virtual, [r.context + r.target for r in rows[-1]], n, arm.seed))
     virtual.set(torch.cat(vectors))
-    return Tuner(loaded, virtual, rows, spec)
+    return Tuner(loaded, virtual, [dict(enumerate(own)) for own in rows], len(first), spec)
 
 
 def alone(tuning: Tuner, place: int) -> Tuner:
@@ -107,11 +107,12 @@ def alone(tuning: Tuner, place: int) -> Tuner:
     virtual = VirtualTokens.attach(tuning.loaded.model)
     virtual.set(tuning.vectors.detach()[place * n : (place + 1) * n])
     shift = place * n
-    rows = [
-        TrainingRow(tuple(i - shift if i >= virtual.first_id else i for i in row.context), row.target)
-        for row in tuning.rows[place]
-    ]
-    return Tuner(tuning.loaded, virtual, [rows], spec.model_copy(update={"seeds": 1, "control": (), "seed": arm.seed}))
+    rows = {
+        index: TrainingRow(tuple(i - shift if i >= virtual.first_id else i for i in row.context), row.target)
+        for index, row in tuning.rows[place].items()
+    }
+    spec = spec.model_copy(update={"seeds": 1, "control": (), "seed": arm.seed})
+    return Tuner(tuning.loaded, virtual, [rows], len(rows), spec)
 
 
 @pytest.mark.parametrize("tokens_at_once", [1, 40, 1000])
@@ -140,6 +141,12 @@ def test_an_arm_with_a_large_gradient_does_not_clip_the_others(loaded: LoadedMod
     assert norms[0] > 1000 and norms[1] < 0.1
     assert torch.linalg.vector_norm(tuning.vectors.grad[: SPEC.virtual_tokens]).item() == pytest.approx(1.0, abs=1e-4)
     assert torch.equal(tuning.vectors.grad[SPEC.virtual_tokens :], torch.full_like(tuning.vectors[:4], 1e-3))
+
+
+def test_a_large_split_is_not_read_whole() -> None:
+    for size in (5, 6, 7, 100_000):
+        steps = {i for step in (1, 2) for i in rows_of_step(step, 3, size, seed=4)}
+        assert set(seen_rows(RunSpec(steps=2, batch_size=3), 4, size)) == steps
 
 
 def test_tuned_items_are_rows_that_the_steps_saw() -> None:
