@@ -65,6 +65,7 @@ def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool, judge: Judg
     """Make or show a run, have it judged where a judge is given, and print its result."""
     from spt import presets
     from spt.benchmarks import canonical, for_spec
+    from spt.rescore import rows_changed
 
     spec = canonical(spec)
     if judge is not None:
@@ -82,6 +83,8 @@ def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool, judge: Judg
     folder = store.create(spec)
     if folder.finished() and not again:
         console.print(f"Run {folder.id} is finished; its stored result (--again makes it anew):", highlight=False)
+        if rows_changed(folder):
+            _complain("The questions have changed since this run was made: --again runs the present ones.")
     else:
         _execute(folder, console, again, made)
     if judge is not None:

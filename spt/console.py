@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
@@ -100,9 +101,9 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
     """The final table of a run, what it cost and where it lies."""
     items = next(iter(result.methods.values())).format.n
     title = f"{result.spec.model} on {result.spec.benchmark}, {count(items, 'test item')}"
-    table = Table(title=escape(title), title_justify="left")
+    table = Table(title=escape(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     for column in ("Method", "Format", "Knowledge", "Exact match"):
-        table.add_column(column)
+        table.add_column(column, no_wrap=True)
     for method in result.spec.methods:
         if method in result.methods:
             scores = result.methods[method]

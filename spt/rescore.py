@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from spt import benchmarks, scoring
 from spt.analysis import analyse
 from spt.benchmarks.base import Benchmark
-from spt.events import MethodScored, Result, RunFinished
+from spt.events import DataLoaded, MethodScored, Result, RunFinished
 from spt.judge import PROMPT_SHA256, PROMPT_VERSION, Case, Judge, JudgeFailed, JudgeSettings, judge_all
 from spt.metrics import Agreement, JudgeInfo, JudgeScores, MethodScores, Prediction, Rate, Verdict
 from spt.spec import Method, UserError
@@ -81,6 +81,14 @@ def by_judge(
     if old.judge is not None and stored == verdicts and info == old.judge.model_copy(update={"time": info.time}):
         info = old.judge  # nothing new was said: the result stays as it is, to the byte
     return _keep(folder, old, answers, benchmark, info, verdicts)
+
+
+def rows_changed(folder: RunFolder) -> bool:
+    """Whether a local file of questions holds other rows now than when the run was made."""
+    if not benchmarks.is_own_file(folder.spec.benchmark):
+        return False
+    made_from = [event.fingerprint for event in folder.events() if isinstance(event, DataLoaded)]
+    return benchmarks.load(folder.spec)[1].fingerprint not in made_from[-1:]
 
 
 def require_open(benchmark: Benchmark) -> None:

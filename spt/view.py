@@ -46,9 +46,9 @@ METHOD_TITLES: dict[Method, str] = {
     "zero_shot": "Zero-shot",
     "few_shot": "Few-shot",
     "soft_prompt": "Soft prompt",
-    "shuffled": "Control: shuffled answers",
-    "valid-format": "Control: any valid answer",
-    TUNED_ITEMS: "Soft prompt on tuned items",
+    "shuffled": "Control: shuffled",
+    "valid-format": "Control: valid form",
+    TUNED_ITEMS: "On tuned items",
 }
 
 # Shares of a whole run, for the bar only. Fixed, since shares that follow the clock make a bar run backwards.
