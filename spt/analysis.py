@@ -35,6 +35,7 @@ class Cells(BaseModel):
     knows_out: int
     wrong_in: int
     wrong_out: int
+    tax_items: tuple[str, ...] = Field((), description="ids of the items in `knows_out`")
 
     @property
     def n(self) -> int:
@@ -135,6 +136,7 @@ def _cells(rows: Sequence[Prediction]) -> Cells:
         knows_out=counts[True, False],
         wrong_in=counts[False, True],
         wrong_out=counts[False, False],
+        tax_items=tuple(row.id for row in rows if row.knows and not row.in_format),
     )
 
 

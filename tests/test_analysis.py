@@ -14,7 +14,8 @@ from tests.predictions import ARMS, Rows, closed_rows, row, rows
 def test_the_four_cells() -> None:
     answers = [row(0, True, True), row(1, True, False), row(2, True, False), row(3, False, True), row(4, False, False)]
     cells = analyse({"zero_shot": answers}, closed=False, arms=ARMS).cells
-    assert cells == {"zero_shot": Cells(knows_in=1, knows_out=2, wrong_in=1, wrong_out=1)}
+    expected = Cells(knows_in=1, knows_out=2, wrong_in=1, wrong_out=1, tax_items=("i1", "i2"))
+    assert cells == {"zero_shot": expected}
     assert cells["zero_shot"].n == 5
 
 
