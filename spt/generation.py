@@ -1,4 +1,4 @@
-"""Greedy answers, batched, left-padded and cached, through `generate` of transformers.
+"""Greedy answers, batched, left-padded and cached.
 
 An answer ends at EOS or end of turn, where the format's rule calls it complete, where it repeats itself, or at the
 length limit; which of them is kept (`stopped_by`), since a base model that never stops is a finding.
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from transformers import GenerationConfig, StoppingCriteria, StoppingCriteriaList
 
-from spt.batching import left_pad, prefill, shared_prefix
+from spt.batching import expandable, left_pad, positions, prefill, shared_prefix
 from spt.benchmarks.formats import AnswerFormat
 from spt.metrics import StoppedBy
 from spt.models import LoadedModel
@@ -47,34 +47,77 @@ def greedy_config(loaded: LoadedModel, max_new_tokens: int) -> GenerationConfig:
     )
 
 
-class _AnswerEnds(StoppingCriteria):
-    """Ends a row once its text is complete by the format's rule, or loops."""
-
-    def __init__(self, tokenizer: Any, answer_format: AnswerFormat, prompt_width: int) -> None:
-        self.tokenizer, self.format, self.prompt_width = tokenizer, answer_format, prompt_width
-
-    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
-        texts = self.tokenizer.batch_decode(input_ids[:, self.prompt_width :], skip_special_tokens=True)
-        ended = [self.format.trim(text)[1] or loops(text) for text in texts]
-        return torch.tensor(ended, device=input_ids.device)
-
-
 @torch.inference_mode()
 def generate(loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format: AnswerFormat) -> list[Answer]:
     """Answer one batch of contexts (lists of token ids, virtual ones included), in their order."""
+    decode = _shrinking if expandable(loaded) else _whole
+    return [_finish(loaded, row, answer_format) for row in decode(loaded, contexts, answer_format)]
+
+
+def _ended(loaded: LoadedModel, row: list[int], answer_format: AnswerFormat) -> bool:
+    """Whether nothing that could follow these tokens of an answer matters."""
+    text = str(loaded.tokenizer.decode(row, skip_special_tokens=True))
+    return row[-1] in loaded.eos_ids or answer_format.trim(text)[1] or loops(text)
+
+
+def _shrinking(loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format: AnswerFormat) -> list[list[int]]:
+    """New token ids of each row. Rows that have ended leave the batch, so one long answer does not hold the others."""
     prefix = shared_prefix(loaded, contexts, spare=answer_format.max_new_tokens)
     ids, mask = left_pad(contexts, loaded.device, prefix)
+    cache = prefill(loaded, contexts[0][:prefix], len(contexts)) if prefix else None
+    answers: list[list[int]] = [[] for _ in contexts]
+    active = list(range(len(contexts)))
+    step_ids, step_positions = ids[:, prefix:], positions(mask)[:, prefix:]
+    while True:
+        output = loaded.model(
+            input_ids=step_ids,
+            attention_mask=mask,
+            position_ids=step_positions,
+            cache=cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        for row, token in zip(active, output.logits[:, -1].float().argmax(-1).tolist(), strict=True):
+            answers[row].append(token)
+        if len(answers[active[0]]) == answer_format.max_new_tokens:
+            return answers
+        going = [i for i, row in enumerate(active) if not _ended(loaded, answers[row], answer_format)]
+        if not going:
+            return answers
+        cache = output.cache
+        if len(going) < len(active):
+            chosen = torch.tensor(going, device=loaded.device)
+            cache.batch_select_indices(chosen)
+            mask, active = mask[chosen], [active[i] for i in going]
+        mask = torch.cat((mask, mask.new_ones(len(active), 1)), dim=1)
+        step_ids = torch.tensor([answers[row][-1:] for row in active], device=loaded.device)
+        step_positions = positions(mask)[:, -1:]
+
+
+class _AnswerEnds(StoppingCriteria):
+    """Ends a row once nothing further matters."""
+
+    def __init__(self, loaded: LoadedModel, answer_format: AnswerFormat, prompt_width: int) -> None:
+        self.loaded, self.format, self.prompt_width = loaded, answer_format, prompt_width
+
+    def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
+        rows = input_ids[:, self.prompt_width :].tolist()
+        return torch.tensor([_ended(self.loaded, row, self.format) for row in rows], device=input_ids.device)
+
+
+def _whole(loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format: AnswerFormat) -> list[list[int]]:
+    """The same through `generate` of transformers, where no row can be taken out of the cache (state space, hybrid)."""
+    ids, mask = left_pad(contexts, loaded.device)
     width = ids.shape[1]
-    cached = {"cache": prefill(loaded, contexts[0][:prefix], len(contexts))} if prefix else {}
     decoder: Any = loaded.model  # the library types a model's attributes as tensors
     output = decoder.generate(
         input_ids=ids,
         attention_mask=mask,
         generation_config=greedy_config(loaded, answer_format.max_new_tokens),
-        stopping_criteria=StoppingCriteriaList([_AnswerEnds(loaded.tokenizer, answer_format, width)]),
-        **cached,
+        stopping_criteria=StoppingCriteriaList([_AnswerEnds(loaded, answer_format, width)]),
     )
-    return [_finish(loaded, row, answer_format) for row in output[:, width:].tolist()]
+    rows: list[list[int]] = output[:, width:].tolist()
+    return rows
 
 
 def _finish(loaded: LoadedModel, row: list[int], answer_format: AnswerFormat) -> Answer:

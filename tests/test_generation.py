@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from spt import models
 from spt.benchmarks import get
-from spt.generation import _finish, generate, loops
+from spt.benchmarks.formats import ShortPhrase
+from spt.generation import _finish, _shrinking, _whole, generate, loops
+from tests.tiny import ARCHITECTURES
+
+Tiny = Callable[[str], Path]
 
 
 def test_answers_do_not_depend_on_batch_mates(tiny: Callable[[str], Path]) -> None:
@@ -17,6 +23,29 @@ def test_answers_do_not_depend_on_batch_mates(tiny: Callable[[str], Path]) -> No
     together = generate(loaded, rows, form)
     assert together == [generate(loaded, [row], form)[0] for row in rows]
     assert len({answer.text for answer in together}) == 3
+
+
+class EndsSomewhere(ShortPhrase):
+    """An answer is complete after a length that depends on how it begins, so rows end at different times."""
+
+    max_new_tokens = 20
+
+    def trim(self, text: str) -> tuple[str, bool]:
+        length = 3 + sum(map(ord, text[:2])) % 12
+        return text[:length], len(text) >= length > 3
+
+
+@pytest.mark.parametrize("head", [0, 12])
+@pytest.mark.parametrize("architecture", [name for name in ARCHITECTURES if name != "mamba2"])
+def test_rows_that_leave_the_batch_change_no_answer(architecture: str, head: int, tiny: Tiny) -> None:
+    """The shrinking batch against `generate` of transformers, token for token up to where a row ended."""
+    loaded = models.load(str(tiny(architecture)))
+    form = EndsSomewhere()
+    rows = [[*range(60, 60 + head), *range(start, start + n)] for start, n in ((5, 3), (20, 30), (99, 1), (70, 9))]
+    ours, theirs = _shrinking(loaded, rows, form), _whole(loaded, rows, form)
+    assert [answer == other[: len(answer)] for answer, other in zip(ours, theirs, strict=True)] == [True] * 4
+    assert [_finish(loaded, row, form) for row in ours] == [_finish(loaded, row, form) for row in theirs]
+    assert len({len(answer) for answer in ours}) > 1, "some left before others"
 
 
 def test_a_looping_row_is_one_whatever_its_batch_mates(bundled: models.LoadedModel) -> None:
