@@ -5,7 +5,9 @@ An entry stays until its run has ended, so a worker that starts after a crash go
     1785900000000000000-capitals-bundled-1a2b3c4d5e6f.json    {"run": "capitals-bundled-1a2b3c4d5e6f"}
 
 `"again": true` asks for a finished run to be made anew, `"judge": {...}` (JudgeSettings) for its answers to be judged.
-Both leave the stored result alone until the work has really begun. The name begins with the time, so the order of names is the order of work.
+Both leave the stored result alone until the work has really begun.
+
+The name begins with the time, so the order of names is the order of work.
 """
 
 from __future__ import annotations
