@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from spt.analysis import Analysis
 from spt.findings import Finding, Tone
 from spt.spec import Method
-from spt.stats import Equivalence
+from spt.stats import Equivalence, PairedDifference, UnpairedDifference
 from spt.ui.text import CONTROLS, METRICS, colour, esc, method_title, percent, points
 
 # What a tone means for reading the score, as sign and word: colour only repeats it.
@@ -32,11 +32,16 @@ def card(analysis: Analysis, shots: int) -> str:
 def _finding(finding: Finding) -> str:
     sign, word = TONES[finding.tone]
     # The numbers stand in brackets: they may be passed over in reading, so they are set quieter.
-    text = _EVIDENCE.sub(lambda found: f'<span class="evidence">{found.group()}</span>', esc(finding.text))
+    text = _EVIDENCE.sub(_evidence, esc(finding.text))
     return (
         f'<li class="{finding.tone}"><span class="tone"><i aria-hidden="true">{sign}</i>{word}</span>'
         f"<p>{text}</p></li>"
     )
+
+
+def _evidence(found: re.Match[str]) -> str:
+    joined = re.sub(r" (=|&lt;) ", "\u00a0\\1\u00a0", found.group())  # no line ends within `p = 0.02`
+    return f'<span class="evidence">{joined}</span>'
 
 
 def _key(findings: Sequence[Finding]) -> str:
@@ -79,6 +84,19 @@ def _table(title: str, note: str, heads: Sequence[str], rows: Sequence[str]) -> 
     )
 
 
+def _rates(result: PairedDifference | Equivalence) -> str:
+    return f'<td data-title="From → to">{percent(result.rate_a)} → {percent(result.rate_b)}</td>'
+
+
+def _difference(
+    result: PairedDifference | Equivalence | UnpairedDifference, picture: str = "", title: str = "95 % interval"
+) -> str:
+    return (
+        f'<td data-title="Difference, {title}"><b>{_signed(result.difference)}</b> '
+        f"<small>{_between(result.low, result.high)}</small>{picture}</td>"
+    )
+
+
 def _comparisons(analysis: Analysis, shots: int) -> str:
     rows, before = [], None
     for each in analysis.comparisons:
@@ -88,9 +106,8 @@ def _comparisons(analysis: Analysis, shots: int) -> str:
         before = pair
         rows.append(
             f"<tr{' class=first' if first else ''}>{_pair(*pair, shots, same) if first else ''}"
-            f"<td>{METRICS[each.metric]}</td><td>{percent(result.rate_a)} → {percent(result.rate_b)}</td>"
-            f"<td><b>{_signed(result.difference)}</b> <small>{_between(result.low, result.high)}</small></td>"
-            f"<td>{_p(result.p)}</td><td>{result.n:,}</td></tr>"
+            f'<td class="what">{METRICS[each.metric]}</td>{_rates(result)}{_difference(result)}'
+            f'<td data-title="McNemar p">{_p(result.p)}</td><td data-title="n">{result.n:,}</td></tr>'
         )
     if not rows:
         return ""
@@ -98,7 +115,7 @@ def _comparisons(analysis: Analysis, shots: int) -> str:
         "On the same items. Difference in points with a 95 % bootstrap interval; p of McNemar’s exact test, not "
         "corrected for the number of comparisons."
     )
-    heads = ("Compared", "Rate", "From → to", "Difference", "McNemar p", "n")
+    heads = ("Compared", "Rate", "From → to", "Difference, 95 % interval", "McNemar p", "n")
     return _table("Paired comparisons", note, heads, rows)
 
 
@@ -125,10 +142,10 @@ def _equivalences(analysis: Analysis, shots: int) -> str:
         needed = f", about {result.needed:,} needed" if result.needed else ""
         rows.append(
             f"<tr class=first>{_pair(each.a, each.b, shots)}"
-            f"<td>{percent(result.rate_a)} → {percent(result.rate_b)}</td>"
-            f"<td><b>{_signed(result.difference)}</b> <small>{_between(result.low, result.high)}</small>"
-            f"{_strip(result)}</td><td>±{result.margin * 100:g}</td>"
-            f"<td><b>{esc(result.verdict)}</b><small>{needed}</small></td><td>{result.n:,}</td></tr>"
+            f"{_rates(result)}{_difference(result, _strip(result), '90 % interval')}"
+            f'<td data-title="Margin">±{result.margin * 100:g}</td>'
+            f'<td data-title="Verdict"><b>{esc(result.verdict)}</b><small>{needed}</small></td>'
+            f'<td data-title="n">{result.n:,}</td></tr>'
         )
     if not rows:
         return ""
@@ -143,9 +160,9 @@ def _equivalences(analysis: Analysis, shots: int) -> str:
 def _tuned(analysis: Analysis) -> str:
     rows = [
         f'<tr class=first><th scope="row">{METRICS[metric]}</th>'
-        f"<td>{percent(result.rate_a)} <small>n = {result.n_a:,}</small></td>"
-        f"<td>{percent(result.rate_b)} <small>n = {result.n_b:,}</small></td>"
-        f"<td><b>{_signed(result.difference)}</b> <small>{_between(result.low, result.high)}</small></td></tr>"
+        f'<td data-title="Unseen">{percent(result.rate_a)} <small>n = {result.n_a:,}</small></td>'
+        f'<td data-title="Tuned">{percent(result.rate_b)} <small>n = {result.n_b:,}</small></td>'
+        f"{_difference(result)}</tr>"
         for metric, result in analysis.tuned_vs_unseen.items()
     ]
     if not rows:
@@ -154,4 +171,4 @@ def _tuned(analysis: Analysis) -> str:
         "The soft prompt on rows that it was tuned on, against test items: a prompt that memorised would do better on "
         "the former. Difference in points with Newcombe’s 95 % interval."
     )
-    return _table("Tuned against unseen", note, ("Rate", "Unseen", "Tuned", "Difference"), rows)
+    return _table("Tuned against unseen", note, ("Rate", "Unseen", "Tuned", "Difference, 95 % interval"), rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -43,9 +44,8 @@ LABELS = {
 }
 # Where the command line's words would puzzle here.
 INFO = {
-    "seeds": "Soft prompts tuned together, each from other first vectors: how much hangs on chance",
-    "control": "Further prompts tuned on wrong answers in the right form. Format should rise with them too; knowledge "
-    "that rises with the real prompt alone was taught",
+    "seeds": "Soft prompts tuned together",
+    "control": "Further prompts, tuned on wrong answers in the right form: their format should rise too",
     "holdout_topic": "Tune on all other topics, test on this one. The preview lists them",
     "data_dir": "<hub id>/<config>/<split>.jsonl or .parquet in place of the hub",
     "answer_format": "For a file of your own",
@@ -200,9 +200,10 @@ def problem_html(message: str) -> str:
 
 def command_html(spec: RunSpec) -> str:
     """The command line that does the same as the form."""
+    words = re.sub(r"(?<= )(--[a-z-]+)", r"<span>\1</span>", esc(spec.command()))  # no line ends within an option
     return (
         '<div class="command">The same on the command line'
-        f'<div class="box"><code>{esc(spec.command())}</code>'
+        f'<div class="box"><code>{words}</code>'
         '<button type="button" class="quiet" data-copy>copy</button></div></div>'
     )
 

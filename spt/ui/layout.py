@@ -22,7 +22,6 @@ def run_column(parts: dict[str, Any], local: bool) -> None:
     parts["notice"] = gr.HTML(visible=False, elem_id="notice")
     with gr.Column(visible=False, elem_id="body") as parts["body"]:
         parts["scores"] = gr.HTML(visible=False)
-        parts["facts"] = gr.HTML()
         parts["findings"] = gr.HTML(visible=False)
         parts["cells"] = gr.HTML(visible=False, elem_id="cells")
         with gr.Column(visible=False, elem_id="charts") as parts["charts"]:
@@ -33,6 +32,7 @@ def run_column(parts: dict[str, Any], local: bool) -> None:
                 gr.HTML("<h3>Training loss</h3>")
                 parts["loss"] = gr.HTML({}, html_template=CHART, js_on_load=CHART_JS, elem_id="loss-chart")
         parts["letters"] = gr.HTML(visible=False)
+        parts["facts"] = gr.HTML()
         with gr.Column(visible=False, elem_id="judge") as parts["judge"]:
             _judge(parts, local)
         with gr.Column(visible=False, elem_id="watch") as parts["watch"]:

@@ -125,7 +125,7 @@ class Page:
         if letters := pictures.letters(shown.letters, spec.shots):
             parts["letters"] = {"value": letters}
         if shown.analysis is not None and not closed and not shown.pending:
-            parts["judge"] = {}
+            parts |= {name: {} for name in ("judge", "judge-model", "judge-url", "judge-start")}
         if view.scores or losses or probes:
             parts["charts"] = {}
         parts["legend"] = {"value": live.legend_html(spec, view.data)}

@@ -58,7 +58,8 @@ def squares(cells: Mapping[Method, Cells], closed: bool, shots: int) -> str:
         '<section class="card"><h3>Knows it, writes it in format</h3><p class="note">Every test item stands in one '
         "of four squares; areas are shares. The hatched one is the "
         f"<b>format tax</b>: items {what}, which the score counts as wrong.</p>"
-        f'<div class="cells-row">{"".join(_figure(m, cells[m], closed, shots) for m in first)}</div>{more}</section>'
+        f'<div class="cells-row{" four" if len(first) == 4 else ""}">'
+        f"{''.join(_figure(m, cells[m], closed, shots) for m in first)}</div>{more}</section>"
     )
 
 

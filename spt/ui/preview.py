@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter
@@ -45,10 +46,12 @@ def is_quick(spec: RunSpec) -> bool:
 
 def read(spec: RunSpec) -> Preview:
     """The preview of a spec. Raises UserError as the run itself would; an upload goes by the name it came with."""
+    stored, given = Path(spec.benchmark).name, benchmark_title(spec.benchmark)
     try:
-        return preview(spec) if is_quick(spec) else _elsewhere(spec)
+        found = preview(spec) if is_quick(spec) else _elsewhere(spec)
     except UserError as error:
-        raise UserError(str(error).replace(spec.benchmark, benchmark_title(spec.benchmark))) from None
+        raise UserError(str(error).replace(spec.benchmark, given)) from None
+    return replace(found, title=found.title.replace(stored, given), source=found.source.replace(stored, given))
 
 
 def _elsewhere(spec: RunSpec) -> Preview:

@@ -91,7 +91,7 @@ def table(scores: Mapping[Method, MethodScores], spec: RunSpec, judge: JudgeInfo
     if all_seeds:
         opened = "".join(_row(seed, scores[seed], spec.shots) for seed in seeds[1:])
         each = (
-            f'<details class="fold"><summary>The further {count(len(seeds) - 1, "seed")}, one by one</summary>'
+            f'<details class="fold"><summary>{count(len(seeds) - 1, "further seed")}, with intervals</summary>'
             f"<table>{head}<tbody>{opened}</tbody></table></details>"
         )
     body = f"<table>{head}<tbody>{''.join(rows)}</tbody></table>{each}"
@@ -103,7 +103,7 @@ def table(scores: Mapping[Method, MethodScores], spec: RunSpec, judge: JudgeInfo
             f"Knowledge: {BY[first.shown.knowledge_by]}. Exact match: right and in format. "
             "Format tax: knowledge − exact match."
         )
-    return f'<div class="card scores">{body}<p class="note">{notes}</p>{judged(scores, judge, spec.shots)}</div>'
+    return f'<div class="card scores">{body}<p class="note">{notes}</p></div>{judged(scores, judge, spec.shots)}'
 
 
 def _share(value: float | None) -> str:
@@ -122,20 +122,24 @@ def judged(scores: Mapping[Method, MethodScores], judge: JudgeInfo | None, shots
         cells = []
         for agreement in (said.agreement_knowledge, said.agreement_format):
             kappa = "–" if agreement.kappa is None else f"{agreement.kappa:.2f}".replace("-", "−")
-            cells.append(f"<td>{kappa} <small>agree on {_share(agreement.agree)}, n = {agreement.n:,}</small></td>")
+            title = "κ knowledge" if agreement is said.agreement_knowledge else "κ format"
+            cells.append(
+                f'<td data-title="{title}">{kappa} <small>agree on {_share(agreement.agree)}, n = {agreement.n:,}</small></td>'
+            )
         rows.append(
-            f'<tr><th scope="row"><i class="swatch {colour(method)}"></i>{esc(method_title(method, shots))}</th>'
-            f"<td>{percent(score.knowledge.rate)}</td><td>{percent(said.knowledge.rate)}</td>"
-            f"{''.join(cells)}<td>{said.unparsed:,}</td></tr>"
+            f'<tr class=first><th scope="row"><i class="swatch {colour(method)}"></i>{esc(method_title(method, shots))}</th>'
+            f'<td data-title="Knows, by rule">{percent(score.knowledge.rate)}</td>'
+            f'<td data-title="Knows, by judge">{percent(said.knowledge.rate)}</td>'
+            f'{"".join(cells)}<td data-title="Unreadable">{said.unparsed:,}</td></tr>'
         )
     where = f" at {judge.url}" if judge.url else ""
     titles = ("Knows, by rule", "Knows, by judge", "κ knowledge", "κ format", "Unreadable")
     heads = "".join(f'<th scope="col">{title}</th>' for title in titles)
     return (
-        '<details class="fold judged"><summary>Knowledge is the judge’s: how far it agrees with the rule</summary>'
+        '<section class="card judged"><h3>Judge and rule</h3>'
         f'<p class="note">{esc(judge.model)}{esc(where)} judged {count(judge.items, "answer")} (prompt version '
         f"{judge.prompt_version}). κ is Cohen’s kappa of rule and judge: 1 is full agreement, 0 that of chance. Where "
         "a reply was no readable verdict the rule’s stands.</p>"
         f'<div class="scroll"><table class="tests"><thead><tr><td></td>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div></details>"
+        f"<tbody>{''.join(rows)}</tbody></table></div></section>"
     )
