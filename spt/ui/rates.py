@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import fmean
 
-from spt.metrics import JudgeInfo, MethodScores, Rate
+from spt.metrics import Agreement, JudgeInfo, MethodScores, Rate
 from spt.spec import METHODS, TUNED_ITEMS, Method, RunSpec
 from spt.ui.text import METRICS, colour, esc, interval, method_note, method_title, percent, points
 from spt.view import count
@@ -106,8 +106,10 @@ def table(scores: Mapping[Method, MethodScores], spec: RunSpec, judge: JudgeInfo
     return f'<div class="card scores">{body}<p class="note">{notes}</p></div>{judged(scores, judge, spec.shots)}'
 
 
-def _share(value: float | None) -> str:
-    return "–" if value is None else percent(value)
+def _kappa(title: str, found: Agreement) -> str:
+    kappa = "–" if found.kappa is None else f"{found.kappa:.2f}".replace("-", "−")
+    agree = "–" if found.agree is None else percent(found.agree)
+    return f'<td data-title="{title}">{kappa} <small>agree on {agree}, n = {found.n:,}</small></td>'
 
 
 def judged(scores: Mapping[Method, MethodScores], judge: JudgeInfo | None, shots: int) -> str:
@@ -119,18 +121,12 @@ def judged(scores: Mapping[Method, MethodScores], judge: JudgeInfo | None, shots
         said = score.judge
         if said is None:
             continue
-        cells = []
-        for agreement in (said.agreement_knowledge, said.agreement_format):
-            kappa = "–" if agreement.kappa is None else f"{agreement.kappa:.2f}".replace("-", "−")
-            title = "κ knowledge" if agreement is said.agreement_knowledge else "κ format"
-            cells.append(
-                f'<td data-title="{title}">{kappa} <small>agree on {_share(agreement.agree)}, n = {agreement.n:,}</small></td>'
-            )
+        kappas = _kappa("κ knowledge", said.agreement_knowledge) + _kappa("κ format", said.agreement_format)
         rows.append(
-            f'<tr class=first><th scope="row"><i class="swatch {colour(method)}"></i>{esc(method_title(method, shots))}</th>'
+            f"<tr class=first>{_name(colour(method), method_title(method, shots))}"
             f'<td data-title="Knows, by rule">{percent(score.knowledge.rate)}</td>'
             f'<td data-title="Knows, by judge">{percent(said.knowledge.rate)}</td>'
-            f'{"".join(cells)}<td data-title="Unreadable">{said.unparsed:,}</td></tr>'
+            f'{kappas}<td data-title="Unreadable">{said.unparsed:,}</td></tr>'
         )
     where = f" at {judge.url}" if judge.url else ""
     titles = ("Knows, by rule", "Knows, by judge", "κ knowledge", "κ format", "Unreadable")
