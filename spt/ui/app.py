@@ -218,7 +218,7 @@ def _wire_preview(
     outputs, inputs = [shown, rows], [session, *fields.inputs]
     fields.preview.click(look, inputs, outputs, **LIGHT).then(None, js=PREVIEW_JS)
     data = fields.named("benchmark", "holdout_topic", *form.DATA)
-    gr.on([each.change for each in data], follow, inputs, outputs, **LIGHT)
+    gr.on([each.input for each in data], follow, inputs, outputs, **LIGHT)
     close.click(_shut, [session], shown, **LIGHT)
     fields.start.click(_shut, [session], shown, **LIGHT)
     given.then(look, inputs, outputs, **LIGHT).then(None, js=PREVIEW_JS)

@@ -95,6 +95,13 @@ def fill(page: Any, field: str, value: object) -> None:
     box.press("Enter")
 
 
+def give(page: Any, file: Path) -> None:
+    """Upload a file through the button."""
+    with page.expect_file_chooser() as chooser:
+        page.click("#upload")
+    chooser.value.set_files(file)
+
+
 def last_step(page: Any) -> int:
     """The last step that the loss curve shows; long curves are drawn through fewer points."""
     return int(page.evaluate("() => document.querySelector('#loss-chart .plot')?.data?.[0]?.x.at(-1) || 0"))
@@ -152,9 +159,9 @@ def test_a_file_of_ones_own_with_seeds_and_a_control(
     rows = [f"Which is number {i} <script>alert(1)</script>?,word{i},\n" for i in range(30)]
     (tmp_path / "bad.csv").write_text("question,answer,topic\n" + "".join(rows) + "Which has none?,,\n")
     (tmp_path / "mine.csv").write_text("question,answer,topic\n" + "".join(rows))
-    page.set_input_files("#upload input", tmp_path / "bad.csv")
+    give(page, tmp_path / "bad.csv")
     page.wait_for_selector("#preview >> text=bad.csv, row at line 32 has no answer")
-    page.set_input_files("#upload input", tmp_path / "mine.csv")
+    give(page, tmp_path / "mine.csv")
     page.wait_for_selector("#preview mark >> text=word1")
     assert page.locator("#preview li mark").count() == 5 and page.locator("#preview script").count() == 0
     page.wait_for_selector("#command >> text=-mine.csv")
