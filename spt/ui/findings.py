@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from spt.analysis import Analysis
-from spt.findings import Finding, Tone
+from spt.findings import Finding, Tone, about
 from spt.spec import Method
 from spt.stats import Equivalence, PairedDifference, UnpairedDifference
 from spt.ui.text import CONTROLS, METRICS, colour, esc, method_title, percent, points
@@ -88,11 +88,9 @@ def _rates(result: PairedDifference | Equivalence) -> str:
     return f'<td data-title="From → to">{percent(result.rate_a)} → {percent(result.rate_b)}</td>'
 
 
-def _difference(
-    result: PairedDifference | Equivalence | UnpairedDifference, picture: str = "", title: str = "95 % interval"
-) -> str:
+def _difference(result: PairedDifference | Equivalence | UnpairedDifference, picture: str = "") -> str:
     return (
-        f'<td data-title="Difference, {title}"><b>{_signed(result.difference)}</b> '
+        f'<td data-title="Difference"><b>{_signed(result.difference)}</b> '
         f"<small>{_between(result.low, result.high)}</small>{picture}</td>"
     )
 
@@ -139,10 +137,10 @@ def _equivalences(analysis: Analysis, shots: int) -> str:
     rows = []
     for each in analysis.equivalence:
         result = each.result
-        needed = f", about {result.needed:,} needed" if result.needed else ""
+        needed = f", about {about(result.needed)} needed" if result.needed else ""
         rows.append(
             f"<tr class=first>{_pair(each.a, each.b, shots)}"
-            f"{_rates(result)}{_difference(result, _strip(result), '90 % interval')}"
+            f"{_rates(result)}{_difference(result, _strip(result))}"
             f'<td data-title="Margin">±{result.margin * 100:g}</td>'
             f'<td data-title="Verdict"><b>{esc(result.verdict)}</b><small>{needed}</small></td>'
             f'<td data-title="n">{result.n:,}</td></tr>'

@@ -12,7 +12,7 @@ from spt.ui.rates import tax
 from spt.ui.text import esc, percent, points
 from spt.view import count, duration
 
-MAX_ROWS = 500  # answers of a method that a page carries for download; of more, the run folder has them
+MAX_ROWS = 1500  # answers of a run that a page carries for download; of more, the run folder has them
 SMALL_TAX = 0.03  # a smaller format tax is called "almost nothing"
 
 
@@ -57,7 +57,7 @@ def _download(name: str, shown: str, text: str) -> str:
 def downloads(result: Result, predictions: Mapping[Method, Sequence[Prediction]]) -> str:
     """Links to the result and to the answers of each method, one a line as in the run folder."""
     links = [_download(f"{result.run}.json", "result.json", result.model_dump_json(by_alias=True, indent=1))]
-    if all(len(rows) <= MAX_ROWS for rows in predictions.values()):
+    if sum(map(len, predictions.values())) <= MAX_ROWS:
         for method in result.spec.methods:
             if rows := predictions.get(method):
                 lines = "".join(f"{row.model_dump_json()}\n" for row in rows)

@@ -7,7 +7,6 @@ import threading
 
 import gradio as gr
 
-from spt.benchmarks.own_file import MAX_BYTES
 from spt.home import make_home
 from spt.spec import UserError
 from spt.store import Store
@@ -35,7 +34,7 @@ def serve(host: str, port: int) -> None:
             head=theme.head(),
             footer_links=[],
             run_history=False,
-            max_file_size=MAX_BYTES,
+            max_file_size="200mb",  # said in these words by Gradio; `uploads` checks it too
             favicon_path=theme.ASSETS / "favicon.svg",
             ssr_mode=False,
             show_error=True,

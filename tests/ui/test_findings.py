@@ -58,8 +58,8 @@ def test_tests_carry_intervals_p_and_n(analysis: Analysis) -> None:
     tuned = analysis.tuned_vs_unseen["knowledge"]
     assert real is not None and same is not None
     for found in (real, same, tuned):
-        words = [f"{'+' if round(v * 100) > 0 else ''}{round(v * 100)}".replace("-", "−") for v in (found.low, found.high)]
-        assert f"{words[0]} to {words[1]}" in html
+        low, high = (f"{round(v * 100):+d}".replace("-", "−").replace("+0", "0") for v in (found.low, found.high))
+        assert f"{low} to {high}" in html
     assert f"{real.p:.3f}" in html and 'data-title="n">64<' in html
     assert "±5" in html and same.verdict in html and "90 % interval" in html
     assert "n = 40" in html and "n = 64" in html and "Newcombe" in html

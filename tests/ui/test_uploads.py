@@ -53,7 +53,8 @@ def test_preview_marks_the_target_and_counts(tmp_path: Path) -> None:
     seen = Tags(html)
     assert not seen.tags & {"script", "img"}
     assert html.count("<mark>a</mark>") == 5 and html.count("same instruction") == 4
-    assert "<dt>Train</dt><dd>8</dd>" in html and "<dt>Test</dt><dd>4</dd>" in html and "<dt>Dropped</dt><dd>0</dd>" in html
+    for name, number in (("Train", 8), ("Test", 4), ("Dropped", 0)):
+        assert f"<dt>{name}</dt><dd>{number}</dd>" in html
     assert "own.jsonl (open-ended)" in seen.text and kept.name not in seen.text
 
 
@@ -90,8 +91,10 @@ def test_names_are_allowed_from_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert form.to_spec(values(benchmark="lm_eval:arc_easy"), local=False).benchmark == "lm_eval:arc_easy"
 
 
-@pytest.mark.parametrize(("host", "local"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False),
-                                             ("192.168.1.4", False), ("some.where", False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("some.where", False)],
+)
 def test_which_hosts_are_this_machine_alone(host: str, local: bool) -> None:
     assert uploads.is_loopback(host) is local
 
