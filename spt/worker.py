@@ -83,6 +83,8 @@ class Worker:
             if waiting[0].judge is None:
                 self._take(waiting[0], cache)
             else:
+                if not waiting[0].judge.get("base_url"):
+                    cache = ModelCache()  # makes room: this judge is loaded here
                 self._judge(waiting[0])
 
     def _take(self, entry: queue.Entry, cache: ModelCache) -> None:

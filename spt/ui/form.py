@@ -189,6 +189,11 @@ def updates(values: list[Any]) -> list[Any]:
     return [*values[:at], chosen, *values[at + 1 :]]
 
 
+def edit(component: Any) -> Any:
+    """The event of a person's edit. A textbox's `input` does not hear of text that is pasted, its `change` does."""
+    return component.change if isinstance(component, gr.Textbox) else component.input
+
+
 def uploaded(path: Path) -> Any:
     """The benchmark input with this file chosen."""
     return gr.update(choices=benchmarks(str(path)), value=str(path))

@@ -101,7 +101,7 @@ def stepper(status: Status, view: RunView) -> str:
 def _how(spec: RunSpec) -> str:
     seeds = f"seeds {spec.seed}–{spec.seed + spec.seeds - 1}" if spec.seeds > 1 else f"seed {spec.seed}"
     controls = f", {count(len(spec.control), 'control')}" if spec.control else ""
-    topic = f", without {esc(spec.holdout_topic)}" if spec.holdout_topic else ""
+    topic = f", tested on {esc(spec.holdout_topic)} alone" if spec.holdout_topic else ""
     return f"{seeds}{controls}, {count(spec.steps, 'step')} × {spec.batch_size}{topic}"
 
 

@@ -61,8 +61,11 @@ def _row(method: Method, score: MethodScores | None, shots: int) -> str:
     return f'<tr class="{tone}{further}">{name}{cells}{_tax_cell(tax(score))}</tr>'
 
 
-def _seeds_row(scores: Mapping[Method, MethodScores], seeds: tuple[Method, ...]) -> str:
+def _seeds_row(scores: Mapping[Method, MethodScores], seeds: tuple[Method, ...], complete: bool) -> str:
     """All seeds in one row: the mean, and the lowest and highest, which is no confidence interval."""
+    name = _name("seed", f"{len(seeds)} seeds", "soft prompt: mean, lowest–highest")
+    if not complete:
+        return f'<tr class="seed pending further">{name}' + "<td>–</td>" * 4 + "</tr>"
     cells = []
     for metric, title in METRICS.items():
         rates = [getattr(scores[seed].shown, metric).rate for seed in seeds]
@@ -72,7 +75,6 @@ def _seeds_row(scores: Mapping[Method, MethodScores], seeds: tuple[Method, ...])
             f"<small>{low * 100:.0f}–{high * 100:.0f}\u202f%</small></td>"
         )
     cells.append(_tax_cell(fmean(tax(scores[seed]) for seed in seeds)))
-    name = _name("seed", f"{len(seeds)} seeds", "soft prompt: mean, lowest–highest")
     return f'<tr class="seed further">{name}{"".join(cells)}</tr>'
 
 
@@ -81,9 +83,9 @@ def table(scores: Mapping[Method, MethodScores], spec: RunSpec, judge: JudgeInfo
     seeds = ("soft_prompt", *(arm.name for arm in spec.arms[1:] if arm.control is None))
     all_seeds = len(seeds) > 1 and all(seed in scores for seed in seeds)
     rows = [_row(method, scores.get(method), spec.shots) for method in METHODS]
-    if all_seeds:
-        rows.append(_seeds_row(scores, seeds))
-    others = [method for method in spec.methods if method not in METHODS and (method not in seeds or not all_seeds)]
+    if len(seeds) > 1:
+        rows.append(_seeds_row(scores, seeds, all_seeds))
+    others = [method for method in spec.methods if method not in METHODS and method not in seeds]
     rows += [_row(method, scores.get(method), spec.shots) for method in others]
     heads = "".join(f'<th scope="col">{title}</th>' for title in (*METRICS.values(), "Format tax"))
     head = f"<thead><tr><td></td>{heads}</tr></thead>"

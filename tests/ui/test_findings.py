@@ -96,7 +96,7 @@ def test_seeds_are_one_row_and_open_to_all() -> None:
 
 def test_a_running_run_keeps_the_rows_of_its_arms() -> None:
     html = rates.table({"zero_shot": scored()["zero_shot"]}, SPEC)
-    assert html.count("pending") == 7 and "details" not in html  # 2 methods, 2 seeds, 2 controls, tuned items
+    assert html.count("pending") == 6 and "details" not in html  # 2 methods, seeds, 2 controls, tuned items
 
 
 def test_knowledge_is_the_judges_where_there_is_one() -> None:
