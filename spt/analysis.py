@@ -37,6 +37,17 @@ class Cells(BaseModel):
     wrong_out: int
     tax_items: tuple[str, ...] = Field((), description="ids of the items in `knows_out`")
 
+    @classmethod
+    def of(cls, rows: Sequence[Prediction]) -> Cells:
+        counts = Counter((row.knows, row.in_format) for row in rows)
+        return cls(
+            knows_in=counts[True, True],
+            knows_out=counts[True, False],
+            wrong_in=counts[False, True],
+            wrong_out=counts[False, False],
+            tax_items=tuple(row.id for row in rows if row.knows and not row.in_format),
+        )
+
     @property
     def n(self) -> int:
         return self.knows_in + self.knows_out + self.wrong_in + self.wrong_out
@@ -129,18 +140,7 @@ def _outcomes(rows: Sequence[Prediction]) -> dict[Metric, dict[str, bool]]:
     return outcomes
 
 
-def _cells(rows: Sequence[Prediction]) -> Cells:
-    counts = Counter((row.knows, row.in_format) for row in rows)
-    return Cells(
-        knows_in=counts[True, True],
-        knows_out=counts[True, False],
-        wrong_in=counts[False, True],
-        wrong_out=counts[False, False],
-        tax_items=tuple(row.id for row in rows if row.knows and not row.in_format),
-    )
-
-
-def _letters(predictions: Mapping[Method, Sequence[Prediction]]) -> dict[str, dict[str, int]]:
+def histograms(predictions: Mapping[Method, Sequence[Prediction]]) -> dict[str, dict[str, int]]:
     """Histograms with the same letters each, as many as the longest list of options has, and `other`."""
     methods = {method: rows for method, rows in predictions.items() if method != TUNED_ITEMS}
     if not methods:
@@ -192,7 +192,7 @@ def analyse(predictions: Mapping[Method, Sequence[Prediction]], closed: bool, ar
     numbers = Analysis(
         closed=closed,
         controls=tuple(controls),
-        cells={method: _cells(rows) for method, rows in present.items()},
+        cells={method: Cells.of(rows) for method, rows in present.items()},
         comparisons=tuple(
             Comparison(a=a, b=b, metric=metric, result=compare(outcomes[a][metric], outcomes[b][metric]))
             for a, b in pairs
@@ -202,7 +202,7 @@ def analyse(predictions: Mapping[Method, Sequence[Prediction]], closed: bool, ar
             KnowledgeEquivalence(a=a, b=b, result=equivalence(outcomes[a]["knowledge"], outcomes[b]["knowledge"]))
             for a, b in pairs
         ),
-        letters=_letters(present) if closed else {},
+        letters=histograms(present) if closed else {},
         chance=_chance(present["soft_prompt"]) if closed and "soft_prompt" in present else None,
         seeds=_spreads(seeds) if len(seeds) > 1 else {},
         tuned_vs_unseen={

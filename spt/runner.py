@@ -57,6 +57,8 @@ def execute(
             return folder.status()
         if again:
             _load(folder, cache)
+            if folder.stop_requested():  # taken back meanwhile: the stored result stays
+                return folder.status()
             folder.forget()
         if folder.finished():
             return "finished"

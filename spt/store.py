@@ -8,6 +8,7 @@
               prompt/                 the tuned prompt, a PEFT adapter
               prompts/<arm>/          those of further seeds and controls
               result.json             written last: its presence means finished
+              .notice.json            what the worker has to say of a finished run: judging, or why that failed
 
 A process can be killed at any moment: a torn last line is lost alone, everything else is old or new, never half.
 One process at a time writes a run: the one that holds `RunFolder.lock()`.
@@ -57,6 +58,14 @@ log = logging.getLogger(__name__)
 Status = Literal["new", "queued", "running", "stopped", "failed", "interrupted", "finished"]
 
 
+class Notice(BaseModel):
+    """What goes on with a finished run, or why it did not: its result stands, so this is no event of the run."""
+
+    done: int = 0  # answers judged
+    total: int = 0
+    problem: str = ""
+
+
 class RunFolder:
     """One run on disk. Cheap to make; every call reads what is there now."""
 
@@ -69,6 +78,7 @@ class RunFolder:
         self._checkpoint = path / "checkpoint.safetensors"
         self._result = path / "result.json"
         self._stop = path / ".stop"
+        self._notice = path / ".notice.json"
         self._lock = path / ".lock"
 
     def __repr__(self) -> str:
@@ -207,6 +217,19 @@ class RunFolder:
     def stop_requested(self) -> bool:
         return self._stop.exists()
 
+    def note(self, notice: Notice) -> None:
+        """Leave word for whoever looks at the run."""
+        write_atomic(self._notice, notice.model_dump_json().encode())
+
+    def notice(self) -> Notice | None:
+        try:
+            return Notice.model_validate_json(self._notice.read_text())
+        except (OSError, ValueError):
+            return None
+
+    def clear_notice(self) -> None:
+        self._notice.unlink(missing_ok=True)
+
     def lock(self) -> FileLock:
         """Held by the process that executes or changes the run. The system frees it when that process dies."""
         return FileLock(self._lock)
@@ -233,7 +256,7 @@ class RunFolder:
         """`reset`, for the process that holds `lock()`."""
         with disk_errors(self.path):
             # The result goes first: killed in between, this is an interrupted run, not a finished one without answers.
-            for path in (self._result, self._checkpoint, self._stop, self._events):
+            for path in (self._result, self._checkpoint, self._stop, self._notice, self._events):
                 path.unlink(missing_ok=True)
             for name in ("predictions", "verdicts", "prompt", "prompts"):
                 shutil.rmtree(self.path / name, ignore_errors=True)

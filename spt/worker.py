@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from spt import queue
-from spt.events import Message, RunFailed, RunFinished, RunStopped
+from spt.events import Message, RunFailed, RunFinished, RunStarted, RunStopped
 from spt.home import make_home
-from spt.runner import device_holder, execute
+from spt.judge import JudgeSettings
+from spt.runner import device_holder, execute, judge_run
 from spt.spec import UserError
-from spt.store import Store
+from spt.store import Notice, Store
 
 if TYPE_CHECKING:
     from spt.experiment import ModelCache
@@ -79,18 +80,29 @@ class Worker:
             if not waiting:
                 self.ending.wait(POLL)
                 continue
-            self._take(waiting[0].run, cache)
+            if waiting[0].judge is None:
+                self._take(waiting[0], cache)
+            else:
+                if not waiting[0].judge.get("base_url"):
+                    cache = ModelCache()  # makes room: this judge is loaded here
+                self._judge(waiting[0])
 
-    def _take(self, run_id: str, cache: ModelCache) -> None:
+    def _take(self, entry: queue.Entry, cache: ModelCache) -> None:
+        run_id = entry.run
+
         def listen(message: Message) -> None:
+            if isinstance(message, RunStarted):
+                queue.begun(run_id)
             # Off the queue while the run is still locked: no reader sees an ended run as queued.
             if isinstance(message, RunFinished | RunStopped | RunFailed):
                 queue.cancel(run_id)
 
         try:
-            status = execute(Store().get(run_id), cache, listen, wait=True, leave=self.ending.is_set)
+            folder = Store().get(run_id)
+            status = execute(folder, cache, listen, wait=True, leave=self.ending.is_set, again=entry.again)
         except UserError as error:
             log.error("%s: %s", run_id, error)
+            _say(run_id, str(error))
             queue.cancel(run_id)  # also when the run cannot be opened, or the failure could not be noted
         except Exception:
             log.exception("%s failed", run_id)
@@ -99,6 +111,41 @@ class Worker:
             log.info("%s: %s", run_id, status)
             if status == "finished":
                 queue.cancel(run_id)  # it was finished before it was queued
+
+    def _judge(self, entry: queue.Entry) -> None:
+        """Have a finished run judged. Where that fails its result stays as it is, and a notice says why."""
+        told = 0.0
+
+        def listen(done: int, total: int) -> None:
+            nonlocal told
+            if done == total or time.monotonic() - told > 0.5:  # a page looks once a second
+                told = time.monotonic()
+                folder.note(Notice(done=done, total=total))
+
+        try:
+            folder = Store().get(entry.run)
+            settings = JudgeSettings.parse(**(entry.judge or {}))
+            if settings is not None:
+                judge_run(folder, settings, listen)
+            folder.clear_notice()
+        except UserError as error:
+            log.error("%s: %s", entry.run, error)
+            _say(entry.run, str(error))
+        except Exception as error:
+            log.exception("%s could not be judged", entry.run)
+            _say(entry.run, f"Internal error, a fault of spt: {type(error).__name__}; the server's log has more.")
+        finally:
+            queue.cancel(entry.run)
+
+
+def _say(run_id: str, problem: str) -> None:
+    """Tell whoever looks at a finished run what went wrong with it; other runs say it by their events."""
+    try:
+        folder = Store().get(run_id)
+        if folder.finished():
+            folder.note(Notice(problem=problem))
+    except UserError as error:
+        log.error("%s: %s", run_id, error)
 
 
 class WorkerProcess:
@@ -192,12 +239,12 @@ def _fail_run_of(pid: int, code: int) -> None:
         return
     try:
         queue.cancel(holder[0])
-        Store().get(holder[0]).append(
-            RunFailed(
-                message=f"The worker process ended unexpectedly ({_reason(code)}). "
-                "Choose a smaller model, a lower precision or a smaller batch size; Resume goes on from the last step."
-            )
-        )
+        folder, what = Store().get(holder[0]), f"The worker process ended unexpectedly ({_reason(code)})."
+        if folder.finished():  # it was being judged, or about to be made anew
+            folder.note(Notice(problem=f"{what} The stored result is as it was; choose a smaller model."))
+            return
+        advice = "Choose a smaller model, a lower precision or a smaller batch size; Resume goes on from the last step."
+        folder.append(RunFailed(message=f"{what} {advice}"))
     except UserError as error:
         log.error("%s could not be marked as failed: %s", holder[0], error)
 

@@ -21,6 +21,8 @@ from spt.runner import execute
 from spt.spec import RunSpec
 from spt.store import RunFolder, Store
 from spt.worker import WorkerProcess
+from tests import fake_judge
+from tests.finished import finished_run
 from tests.runs import eventually, outcome, small_spec, steps, unbroken
 
 
@@ -148,6 +150,53 @@ def test_a_worker_that_is_killed_fails_its_run_once_and_is_replaced(spec: RunSpe
         queue.submit(folder)
         eventually(lambda: folder.status() == "finished")
     assert outcome(folder) == expected
+
+
+def test_a_finished_run_is_made_anew_once_it_can_begin(spec: RunSpec, tmp_path: Path) -> None:
+    model = shutil.copytree(spec.model, tmp_path / "model")
+    folder = submitted(spec.model_copy(update={"model": str(model), "steps": 2}))
+    with WorkerProcess():
+        eventually(lambda: folder.status() == "finished" and not queue.entries())
+        before = (folder.path / "result.json").read_bytes()
+        shutil.move(model, tmp_path / "gone")
+        # Another model in between, so that the first is not in memory any more.
+        eventually(has_ended(submitted(spec.model_copy(update={"steps": 2}))))
+        queue.submit(folder, again=True)
+        eventually(lambda: not queue.entries())
+        notice = folder.notice()
+        assert (folder.path / "result.json").read_bytes() == before and folder.status() == "finished"
+        assert notice is not None and "model" in notice.problem
+        shutil.move(tmp_path / "gone", model)
+        queue.submit(folder, again=True)
+        assert folder.notice() is None
+        eventually(lambda: not queue.entries())
+    assert folder.status() == "finished" and (folder.path / "result.json").read_bytes() != before
+    assert [event.type for event in folder.events()].count("run_finished") == 1
+
+
+def test_a_run_that_has_begun_anew_is_gone_on_with() -> None:
+    folder = Store().create(RunSpec())
+    queue.enqueue(folder.id, again=True)
+    queue.begun(folder.id)
+    assert [(entry.run, entry.again) for entry in queue.entries()] == [(folder.id, False)]
+
+
+def test_the_worker_asks_a_judge_and_a_dead_one_changes_nothing() -> None:
+    folder = finished_run(RunSpec(items=4), lambda method, i, item: item.target)
+    before = (folder.path / "result.json").read_bytes()
+    with WorkerProcess():
+        queue.judge(folder, {"model": "j", "base_url": "http://127.0.0.1:9/v1", "max_retries": 0})
+        eventually(lambda: not queue.entries())
+        notice = folder.notice()
+        assert notice is not None and "The judge j" in notice.problem
+        assert (folder.path / "result.json").read_bytes() == before
+        with fake_judge.serve(lambda ask: fake_judge.verdict(True, True)) as judge:
+            queue.judge(folder, {"model": "j", "base_url": judge.url})
+            assert folder.notice() is None
+            eventually(lambda: not queue.entries())
+    result = folder.result()
+    assert result is not None and result.judge is not None and result.judge.model == "j"
+    assert folder.notice() is None and len(folder.verdicts("soft_prompt")) == 4
 
 
 def test_a_worker_ends_with_its_app(spt_home: Path) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from spt.events import Probe, ProbeAnswer, Question
-from spt.metrics import Prediction
+from spt.metrics import Prediction, Verdict
 from spt.spec import METHODS, Method
-from spt.ui.scores import COLOUR
-from spt.ui.text import esc, long_text, mark, method_title
+from spt.ui.text import CONTROLS, colour, esc, long_text, mark, method_note, method_title
 from spt.view import count
 
 PAGE = 20  # items a page
@@ -18,9 +17,10 @@ PAGE = 20  # items a page
 
 @dataclass(frozen=True)
 class Item:
-    """One test item with what each method that has reached it answered."""
+    """One test item with what each method that has reached it answered, and what a judge said of that."""
 
     by: Mapping[Method, Prediction]
+    said: Mapping[Method, Verdict] = field(default_factory=dict)
 
     @property
     def any(self) -> Prediction:
@@ -32,13 +32,18 @@ class Item:
         return next(self.by[m] for m in reversed(METHODS) if m in self.by)
 
 
-def join(predictions: Mapping[Method, Sequence[Prediction]]) -> list[Item]:
-    """Items in the order in which they were scored first."""
+def join(
+    predictions: Mapping[Method, Sequence[Prediction]], verdicts: Mapping[Method, Sequence[Verdict]] | None = None
+) -> list[Item]:
+    """Items in the order in which they were scored first, with the controls' answers where there are any."""
     by_id: dict[str, dict[Method, Prediction]] = {}
-    for method in METHODS:
+    said: dict[str, dict[Method, Verdict]] = {}
+    for method in (*METHODS, *CONTROLS):
         for row in predictions.get(method, ()):
             by_id.setdefault(row.id, {})[method] = row
-    return [Item(by) for by in by_id.values()]
+        for verdict in (verdicts or {}).get(method, ()):
+            said.setdefault(verdict.id, {})[method] = verdict
+    return [Item(by, said.get(name, {})) for name, by in by_id.items()]
 
 
 def lost_to_format(item: Item) -> bool:
@@ -53,6 +58,15 @@ def changed(item: Item) -> bool:
     if zero is None or soft is None:
         return False
     return (zero.knows, zero.in_format, zero.exact_match) != (soft.knows, soft.in_format, soft.exact_match)
+
+
+def disputed(item: Item) -> bool:
+    """The judge contradicts the rule on one of the three answers."""
+    return any(
+        said.correct is not None and method in item.by and said.correct != item.by[method].knows
+        for method, said in item.said.items()
+        if method in METHODS
+    )
 
 
 def wrong(item: Item) -> bool:
@@ -78,12 +92,20 @@ FILTERS: dict[str, Filter] = {
         "Changed by the prompt", "The marks of the soft prompt's answer differ from those of zero-shot.", changed
     ),
     "wrong": Filter("Wrong", "Not right with the soft prompt (until it is scored: with the latest method).", wrong),
+    "disputed": Filter(
+        "Judge disagrees", "The judge and the rule say different things of one of the three answers.", disputed
+    ),
 }
 
 
 def choices(items: Sequence[Item]) -> list[tuple[str, str]]:
-    """The filters with how many items each keeps."""
-    return [(f"{f.label} · {sum(map(f.keep, items))}", name) for name, f in FILTERS.items()]
+    """The filters with how many items each keeps; the judge's only where there was one."""
+    judged = any(item.said for item in items)
+    return [
+        (f"{f.label} · {sum(map(f.keep, items))}", name)
+        for name, f in FILTERS.items()
+        if name != "disputed" or judged
+    ]
 
 
 def pages(items: Sequence[Item], name: str) -> int:
@@ -91,7 +113,15 @@ def pages(items: Sequence[Item], name: str) -> int:
     return max(1, -(-sum(map(FILTERS[name].keep, items)) // PAGE))
 
 
-def _verdict(row: Prediction) -> str:
+def _judge_mark(said: Verdict | None) -> str:
+    if said is None:
+        return ""
+    if said.correct is None:
+        return '<span class="mark judge">judge: unreadable</span>'
+    return mark(said.correct, "judge: right", "judge: not right", "judge")
+
+
+def _verdict(row: Prediction, said: Verdict | None = None) -> str:
     if row.options:
         # Closed: knowledge is the ranking of the options, so the written answer needs its own mark.
         found = [
@@ -103,7 +133,7 @@ def _verdict(row: Prediction) -> str:
         found = [mark(row.knows, "right"), mark(row.in_format, "in format")]
     stopped = {"length": "cut off at the length limit", "loop": "stopped: repeats itself"}.get(row.stopped_by)
     note = f'<span class="mark plain">{stopped}</span>' if stopped else ""
-    return f'<span class="marks">{"".join(found)}{note}</span>'
+    return f'<span class="marks">{"".join(found)}{_judge_mark(said)}{note}</span>'
 
 
 def _question(question: str, options: Sequence[str], target: str, topic: str) -> str:
@@ -116,23 +146,30 @@ def _question(question: str, options: Sequence[str], target: str, topic: str) ->
     )
 
 
-def _item(item: Item, number: int, shots: int) -> str:
+def _item(item: Item, number: int, shots: int, methods: Sequence[Method]) -> str:
     columns = []
-    for method in METHODS:
+    for method in methods:
         row = item.by.get(method)
-        body = f"{long_text(row.response)}{_verdict(row)}" if row else '<p class="answer-text empty">not yet</p>'
+        body = '<p class="answer-text empty">not yet</p>'
+        if row:
+            body = f"{long_text(row.response)}{_verdict(row, item.said.get(method))}"
         hit = " hit" if row and row.exact_match else ""
         columns.append(
-            f'<div class="reply {COLOUR[method]}{hit}"><h5>{esc(method_title(method, shots))}</h5>{body}</div>'
+            f'<div class="reply {colour(method)}{hit}"><h5>{esc(method_title(method, shots))}'
+            f"{f' <small>{method_note(method)}</small>' if method_note(method) else ''}</h5>{body}</div>"
         )
     shown = item.any
     head = _question(shown.question, shown.options, shown.target, shown.topic)
-    replies = f'<div class="replies">{"".join(columns)}</div>'
+    replies = f'<div class="replies" style="--columns:{len(columns)}">{"".join(columns)}</div>'
     return f'<article class="exhibit" aria-label="Item {number}">{head}{replies}</article>'
 
 
-def side_by_side(items: Sequence[Item], name: str, page: int, shots: int) -> str:
-    """One page of a filter. `page` counts from 1 and is brought into range."""
+def has_controls(items: Sequence[Item]) -> bool:
+    return any(method in item.by for item in items for method in CONTROLS)
+
+
+def side_by_side(items: Sequence[Item], name: str, page: int, shots: int, controls: bool = False) -> str:
+    """One page of a filter. `page` counts from 1 and is brought into range. `controls` adds their columns."""
     kept = [item for item in items if FILTERS[name].keep(item)]
     if not items:
         return '<p class="note">Answers appear here as soon as the first method is scored.</p>'
@@ -140,7 +177,9 @@ def side_by_side(items: Sequence[Item], name: str, page: int, shots: int) -> str
     first = (page - 1) * PAGE
     shown = kept[first : first + PAGE]
     span = f"{first + 1}–{first + len(shown)} of {count(len(kept), 'item')}" if shown else "no item"
-    cards = "".join(_item(item, first + i + 1, shots) for i, item in enumerate(shown))
+    further = [m for m in CONTROLS if any(m in item.by for item in items)] if controls else []
+    columns = (*METHODS, *further)
+    cards = "".join(_item(item, first + i + 1, shots, columns) for i, item in enumerate(shown))
     return f'<p class="note">{esc(FILTERS[name].meaning)} <b>{span}</b></p>{cards}'
 
 

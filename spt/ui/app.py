@@ -7,8 +7,9 @@ resumed. Closing the page ends nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import gradio as gr
@@ -17,11 +18,10 @@ from spt import queue
 from spt.presets import accept_terms
 from spt.spec import RunSpec, UserError
 from spt.store import Store
-from spt.ui import answers, form, live
+from spt.ui import form, judging, live, preview, uploads
+from spt.ui.layout import run_column
 from spt.ui.page import LIVE_POLL, Page, Session
 
-CHART = '<div class="plot"></div>'
-CHART_JS = "window.spt.chart(element, props, watch)"
 # The run in the address bar goes along with every event: after a restart of the server the session is new, and the page
 # that is still open says what it was looking at.
 ADDRESS_JS = "(session, address, ...rest) => [session, new URL(location).searchParams.get('run') || '', ...rest]"
@@ -31,6 +31,7 @@ SURE_JS = (
 )
 # Up to the run after Start, unless the form has something to say.
 TOP_JS = "() => { if (!document.querySelector('.problem')) window.scrollTo({top: 0, behavior: 'smooth'}) }"
+PREVIEW_JS = "() => document.querySelector('#preview')?.scrollIntoView({behavior: 'smooth', block: 'nearest'})"
 SCROLL_JS = "() => document.querySelector('#compare').scrollIntoView({behavior: 'smooth'})"
 # Light events: they wait for nobody, show no spinner, and a newer one replaces an older that has not run yet.
 LIGHT: dict[str, Any] = {
@@ -41,8 +42,8 @@ LIGHT: dict[str, Any] = {
 }
 
 
-def build(store: Store) -> gr.Blocks:
-    """The page over the run folders of a store."""
+def build(store: Store, local: bool = True) -> gr.Blocks:
+    """The page over the run folders of a store. `local`: it is reached from this machine alone."""
     page = Page(store)
     with gr.Blocks(title="spt", analytics_enabled=False, fill_width=True) as blocks:
         session = gr.State(Session())
@@ -50,59 +51,25 @@ def build(store: Store) -> gr.Blocks:
         gr.HTML(live.header_html(), js_on_load="window.spt.theme(element)")
         with gr.Row(elem_id="frame"):
             with gr.Column(elem_id="side"):
-                fields = form.build("window.spt.copy(element)")
+                fields = form.build("window.spt.copy(element)", local)
                 page.parts["runs"] = gr.HTML(js_on_load="window.spt.links(element, trigger) /* 'pick' */")
             with gr.Column(elem_id="main"):
-                _run_column(page.parts)
+                with gr.Column(visible=False, elem_id="preview") as shown:
+                    rows = gr.HTML()
+                    close = gr.Button("Close", elem_id="close-preview")
+                run_column(page.parts, local)
         gr.HTML(live.footer_html())
         page.parts["timer"] = gr.Timer(LIVE_POLL, active=False)
-        _wire(blocks, page, session, address, fields)
+        given = _wire(blocks, page, session, address, fields, local)
+        _wire_preview(session, fields, given, shown, rows, close, local)
+        page.parts["runs"].pick(_shut, [session], shown, **LIGHT)
     return blocks
 
 
-def _run_column(parts: dict[str, Any]) -> None:
-    """The parts of a run, from its title down to the answers."""
-    parts["run"] = gr.HTML(js_on_load="window.spt.follow(element, watch)")
-    with gr.Row(elem_id="actions"):
-        parts["stop"] = gr.Button("Stop", visible=False, elem_id="stop")
-        parts["resume"] = gr.Button("Resume", variant="primary", visible=False, elem_id="resume")
-        parts["again"] = gr.Button("Run again", visible=False, elem_id="again")
-    with gr.Column(visible=False, elem_id="body") as parts["body"]:
-        parts["scores"] = gr.HTML(visible=False)
-        parts["facts"] = gr.HTML()
-        with gr.Column(visible=False, elem_id="charts") as parts["charts"]:
-            with gr.Column(elem_classes="card"):
-                parts["legend"] = gr.HTML()
-                parts["probe"] = gr.HTML({}, html_template=CHART, js_on_load=CHART_JS, elem_id="probe-chart")
-            with gr.Column(elem_classes="card"):
-                gr.HTML("<h3>Training loss</h3>")
-                parts["loss"] = gr.HTML({}, html_template=CHART, js_on_load=CHART_JS, elem_id="loss-chart")
-        parts["letters"] = gr.HTML(visible=False)
-        with gr.Column(visible=False, elem_id="watch") as parts["watch"]:
-            gr.HTML('<div class="section"><h3>Watch an answer change</h3></div>')
-            parts["question"] = gr.Dropdown(
-                [], label="Question", show_label=False, elem_id="question-pick", interactive=True, container=False
-            )
-            parts["timeline"] = gr.HTML()
-        with gr.Column(visible=False, elem_id="compare") as parts["compare"]:
-            gr.HTML('<div class="section"><h3>Answers side by side</h3></div>')
-            parts["filter"] = gr.Radio(
-                [(f.label, name) for name, f in answers.FILTERS.items()],
-                value="all",
-                label="Show",
-                show_label=False,
-                container=False,
-                elem_id="filters",
-                interactive=True,
-            )
-            parts["answers"] = gr.HTML(elem_id="answers")
-            with gr.Row(visible=False, elem_id="pager") as parts["pager"]:
-                parts["previous"] = gr.Button("← Previous", elem_id="previous")
-                parts["where"] = gr.HTML()
-                parts["next"] = gr.Button("Next →", elem_id="next")
-
-
-def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox, fields: form.Form) -> None:
+def _wire(
+    blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox, fields: form.Form, local: bool
+) -> Any:
+    """Everything but the preview. Returns the event of a file that was uploaded and chosen in the form."""
     store, parts = page.store, page.parts
     state = [fields.terms_text, fields.terms, fields.problem, fields.command]
     parts["start"] = fields.start
@@ -113,7 +80,7 @@ def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox,
         terms = form.terms_html(str(values[0] or ""))
         head = [gr.update(value=terms, visible=bool(terms)), gr.update(visible=bool(terms))]
         try:
-            spec = form.to_spec(values)
+            spec = form.to_spec(values, local)
         except UserError as error:
             return [*head, gr.update(value=form.problem_html(str(error)), visible=True), gr.skip()]
         session.form = spec.run_id
@@ -129,7 +96,7 @@ def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox,
             values = form.from_spec(store.get(run).spec if run else RunSpec.parse())
         except UserError:  # `render` says it
             values = form.from_spec(RunSpec.parse())
-        return [*values, *form_state(session, tuple(values)), *page.render(session)]
+        return [*form.updates(values), *form_state(session, tuple(values)), *page.render(session)]
 
     def load(session: Session, request: gr.Request) -> list[Any]:
         session.sent.clear()
@@ -141,7 +108,7 @@ def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox,
 
     def start(session: Session, accepted: bool, *values: Any) -> list[Any]:
         try:
-            spec = form.to_spec(values)
+            spec = form.to_spec(values, local)
             if form.terms_html(spec.model):
                 if not accepted:
                     raise UserError("This model has terms: read them and tick the box first.")
@@ -158,7 +125,7 @@ def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox,
     parts["runs"].pick(pick, [session], [*fields.inputs, *state, *outputs], **LIGHT)
     started = fields.start.click(start, [session, fields.terms, *fields.inputs], [*state, *outputs], **LIGHT)
     started.then(None, js=TOP_JS)
-    gr.on([each.input for each in fields.inputs], edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
+    gr.on([form.edit(each) for each in fields.inputs], edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
 
     def change(act: Callable[..., None]) -> Callable[..., list[Any]]:
         """A handler that does something to the session or its run, and renders. What is not possible is said."""
@@ -191,9 +158,13 @@ def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox,
 
     def again(session: Session, sure: bool) -> None:
         if sure:
-            run = store.get(session.run)
-            run.reset()
-            queue.submit(run)
+            queue.submit(store.get(session.run), again=True)  # the worker forgets the result once it can begin
+
+    def judge(session: Session, model: str, url: str) -> None:
+        queue.judge(store.get(session.run), judging.settings(model, url, local))
+
+    def show_controls(session: Session, shown: bool) -> None:
+        session.controls = shown
 
     def on(listener: Callable[..., Any], act: Callable[..., None], *inputs: Any, js: str = ADDRESS_JS) -> Any:
         return listener(change(act), [session, address, *inputs], outputs, js=js, **LIGHT)
@@ -201,8 +172,53 @@ def _wire(blocks: gr.Blocks, page: Page, session: gr.State, address: gr.Textbox,
     on(parts["timer"].tick, lambda session: None)
     on(parts["question"].input, question, parts["question"])
     on(parts["filter"].input, filtered, parts["filter"])
+    on(parts["controls"].input, show_controls, parts["controls"])
+    on(parts["judge-start"].click, judge, parts["judge-model"], parts["judge-url"])
     on(parts["previous"].click, partial(turn, -1)).then(None, js=SCROLL_JS)
     on(parts["next"].click, partial(turn, 1)).then(None, js=SCROLL_JS)
     on(parts["stop"].click, stop)
     on(parts["resume"].click, resume)
     on(parts["again"].click, again, gr.Checkbox(visible=False), js=SURE_JS)
+    given = fields.upload.upload(_upload, fields.upload, fields.named("benchmark"), **LIGHT)
+    return given.then(edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
+
+
+def _upload(file: str) -> Any:
+    try:
+        return form.uploaded(uploads.keep(Path(file)))
+    except UserError as error:
+        gr.Warning(str(error))
+        return gr.skip()
+
+
+def _shut(session: Session) -> Any:
+    session.preview = False
+    return gr.update(visible=False)
+
+
+def _wire_preview(
+    session: gr.State, fields: form.Form, given: Any, shown: gr.Column, rows: gr.HTML, close: gr.Button, local: bool
+) -> None:
+    """Upload, and the preview: it opens on request or with an upload, and follows the form while it is open."""
+
+    def look(session: Session, *values: Any) -> Iterator[list[Any]]:
+        session.preview = True
+        try:
+            spec = form.to_spec(values, local)
+            if not preview.is_quick(spec):
+                yield [gr.update(visible=True), gr.update(value=preview.reading_html(spec.benchmark))]
+            html = preview.html(preview.read(spec))
+        except UserError as error:
+            html = preview.problem_html(str(error))
+        yield [gr.update(visible=True), gr.update(value=html)]
+
+    def follow(session: Session, *values: Any) -> Iterator[list[Any]]:
+        yield from look(session, *values) if session.preview else iter([[gr.skip(), gr.skip()]])
+
+    outputs, inputs = [shown, rows], [session, *fields.inputs]
+    fields.preview.click(look, inputs, outputs, **LIGHT).then(None, js=PREVIEW_JS)
+    data = fields.named("benchmark", "holdout_topic", *form.DATA)
+    gr.on([form.edit(each) for each in data], follow, inputs, outputs, **LIGHT)
+    close.click(_shut, [session], shown, **LIGHT)
+    fields.start.click(_shut, [session], shown, **LIGHT)
+    given.then(look, inputs, outputs, **LIGHT).then(None, js=PREVIEW_JS)

@@ -12,9 +12,16 @@ from typing import Any
 from spt.events import Probe, StepLoss
 from spt.metrics import MethodScores, Rate
 from spt.spec import Method
-from spt.ui.text import METRICS, method_title
+from spt.ui.text import METRICS, colour, method_title
 
 Figure = dict[str, Any]
+
+# How further arms are drawn: thin, so that the real prompt stays the one that is read first. Seeds are one family.
+_LINES: dict[str, Figure] = {
+    "seed": {"color": "--soft", "width": 1.5},
+    "shuffled": {"color": "--shuffled", "width": 2, "dash": "dashdot"},
+    "valid": {"color": "--valid", "width": 2, "dash": "2px,5px"},
+}
 
 MAX_POINTS = 600  # a longer curve is thinned: no screen shows more, and every update travels
 GAP = 0.06  # between the three panels, in shares of the width
@@ -59,12 +66,26 @@ def _layout(run: str, **more: Any) -> dict[str, Any]:
     }
 
 
+def _arm(name: Method, **more: Any) -> Figure:
+    """A thin curve of a further seed or a control."""
+    kind = colour(name)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": method_title(name),
+        "line": dict(_LINES[kind]),
+        "opacity": 0.6 if kind == "seed" else 1,
+        **more,
+    }
+
+
 def loss_figure(run: str, losses: Sequence[StepLoss], steps: int) -> Figure:
     """Training loss: every step as a faint dot, the moving average as the line."""
     average = {loss.step: value for loss, value in zip(losses, smooth([x.loss for x in losses]), strict=True)}
     shown = thin(losses)
     x = [loss.step for loss in shown]
-    data = [
+    arms = list(losses[-1].arms) if losses else []
+    data: list[Figure] = [
         {
             "type": "scatter",
             "mode": "markers",
@@ -84,6 +105,13 @@ def loss_figure(run: str, losses: Sequence[StepLoss], steps: int) -> Figure:
             "hovertemplate": "%{y:.3f}",
         },
     ]
+    if arms:
+        data[0]["hoverinfo"] = "skip"  # the box would be taller than the chart
+    for name in arms:
+        values = smooth([step.arms.get(name, step.loss) for step in losses])
+        by_step = {step.step: value for step, value in zip(losses, values, strict=True)}
+        data.append(_arm(name, x=x, y=[round(by_step[s], 4) for s in x], hovertemplate="%{y:.3f}"))
+    data.append(data.pop(1))  # the real prompt over the others
     layout = _layout(
         run,
         height=230,
@@ -148,7 +176,7 @@ def probe_figure(
             }
         )
         levels: tuple[tuple[Method, str, str], ...] = (("zero_shot", "dot", "--zero"), ("few_shot", "dash", "--few"))
-        for method, dash, colour in levels:
+        for method, dash, tone in levels:
             if method in scores:
                 rate: Rate = getattr(scores[method], metric)
                 data.append(
@@ -160,12 +188,24 @@ def probe_figure(
                         "y": [rate.rate, rate.rate],
                         "xaxis": f"x{axis}",
                         "yaxis": f"y{axis}",
-                        "line": {"color": colour, "width": 3, "dash": dash},
+                        "line": {"color": tone, "width": 3, "dash": dash},
                         "hovertemplate": f"%{{y:.0%}} (n = {rate.n})",
                     }
                 )
         if probes:
             data.append(_band(probes, metric, axis))
+            for name in probes[-1].arms:
+                seen = [probe for probe in probes if name in probe.arms]
+                data.append(
+                    _arm(
+                        name,
+                        x=[probe.step for probe in seen],
+                        y=[getattr(probe.arms[name], metric).rate for probe in seen],
+                        xaxis=f"x{axis}",
+                        yaxis=f"y{axis}",
+                        hovertemplate="%{y:.0%}",
+                    )
+                )
             rates = [getattr(p, metric) for p in probes]
             data.append(
                 {

@@ -2,29 +2,68 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args
 
 import gradio as gr
 from annotated_types import Ge, Gt, Le, Lt
 
-from spt.benchmarks import BENCHMARKS, canonical, default_data_dir
+from spt.benchmarks import BUNDLED, HUB, canonical, default_data_dir, is_own_file
 from spt.presets import PRESETS, terms_accepted
-from spt.spec import ChatTemplate, Control, Precision, RunSpec, UserError
-from spt.ui.text import esc
+from spt.spec import ChatTemplate, Precision, RunSpec, UserError
+from spt.ui import uploads
+from spt.ui.text import benchmark_title, esc
 
 MAIN = ("model", "benchmark", "precision")
+EVIDENCE = ("seeds", "control", "holdout_topic")
+DATA = ("data_dir", "answer_format", "template", "pattern")
 LABELS = {
-    "virtual_tokens": "Virtual tokens",
-    "learning_rate": "Learning rate",
-    "batch_size": "Batch size",
+    "model": "Model",
+    "benchmark": "Benchmark",
+    "precision": "Precision",
+    "revision": "Revision of the model",
     "chat_template": "Chat template",
+    "shots": "Examples (few-shot)",
+    "virtual_tokens": "Virtual tokens",
+    "steps": "Steps",
+    "batch_size": "Batch size",
+    "learning_rate": "Learning rate",
+    "seed": "Seed",
+    "items": "Test items",
     "probe_every": "Probe every … steps",
     "probe_items": "Probe items",
-    "items": "Test items",
+    "seeds": "Seeds",
+    "control": "Controls",
+    "holdout_topic": "Topic held out",
+    "data_dir": "Folder of data sets",
+    "answer_format": "Answer format",
+    "template": "Template of the target",
+    "pattern": "Pattern of an answer",
+}
+# Where the command line's words would puzzle here.
+INFO = {
+    "seeds": "Soft prompts tuned together",
+    "control": "Further prompts, tuned on wrong answers in the right form: their format should rise too",
+    "holdout_topic": "Tune on all other topics, test on this one. The preview lists them",
+    "data_dir": "<hub id>/<config>/<split>.jsonl or .parquet in place of the hub",
+    "answer_format": "For a file of your own",
+    "template": "For a file of your own: the target, with {answer} in it",
+    "pattern": "Regular expression of an answer; its group 1 is the answer",
 }
 PRECISIONS = {"auto": "auto", "fp32": "fp32", "bf16": "bf16", "4bit": "4-bit"}
+CONTROLS = [("Shuffled answers", "shuffled"), ("Any valid answer", "valid-format")]
+FORMATS = [
+    ("By the file: options copied, else a phrase", ""),
+    ("Copy of an option", "option-copy"),
+    ("#### answer", "hash"),
+    ("Short phrase", "phrase"),
+    ("\\boxed{answer}", "boxed"),
+    ("Template and pattern", "pattern"),
+]
 FIELDS: tuple[str, ...] = (*MAIN, *(name for name in RunSpec.model_fields if name not in MAIN))
+TUNING = tuple(name for name in FIELDS if name not in (*MAIN, *EVIDENCE, *DATA))
 
 
 def allowed(name: str) -> str:
@@ -44,68 +83,96 @@ def allowed(name: str) -> str:
     return f"{low} to {high}" if low and high else ""
 
 
-def _input(name: str) -> Any:
+def benchmarks(chosen: str = "") -> list[tuple[str, str]]:
+    """The benchmarks to choose from: those that come with spt, those of the hub, and the file that is chosen now."""
+    own = [(f"Your file · {benchmark_title(chosen)}", chosen)] if is_own_file(chosen) else []
+    bundled = [(each.title, each.name) for each in BUNDLED.values()]
+    return [*own, *bundled, *((f"Hub · {each.title}", each.name) for each in HUB.values())]
+
+
+def _input(name: str, local: bool) -> Any:
     """The input of one field. Numbers carry no limits of their own: RunSpec judges them, and says so in a sentence."""
     field = RunSpec.model_fields[name]
-    label = LABELS.get(name, name.replace("_", " ").capitalize())
-    text = field.description or ""
+    text = INFO.get(name) or field.description or ""
     info = text[:1].upper() + text[1:] + (f" ({allowed(name)})" if allowed(name) else "")
-    common: dict[str, Any] = {"label": label, "value": field.default, "elem_id": f"field-{name}", "interactive": True}
+    common: dict[str, Any] = {
+        "label": LABELS[name], "value": field.default, "elem_id": f"field-{name}", "interactive": True
+    }  # fmt: skip
     if name == "model":
         models = [(f"{p.title} · base" if p.kind == "base" else p.title, p.name) for p in PRESETS.values()]
-        return gr.Dropdown(models, allow_custom_value=True, info="Or type a hub id or a local folder", **common)
+        typed = "Or type a hub id or a local folder" if local else "Or type a hub id"
+        return gr.Dropdown(models, allow_custom_value=True, info=typed, **common)
     if name == "benchmark":
-        kinds = [(benchmark.title, benchmark.name) for benchmark in BENCHMARKS.values()]
-        return gr.Dropdown(kinds, **common)
+        typed = "Or type lm_eval:task, or the path of a .jsonl or .csv file"
+        if not local:
+            typed = "Or type lm_eval:task, or upload a file; paths of this server are not read"
+        return gr.Dropdown(benchmarks(), allow_custom_value=True, info=typed, **common)
     if name == "precision":
         return gr.Dropdown([(PRECISIONS[p], p) for p in get_args(Precision)], info=info, **common)
     if name == "chat_template":
         return gr.Dropdown(list(get_args(ChatTemplate)), info=info, **common)
+    if name == "answer_format":
+        return gr.Dropdown(FORMATS, info=info, **{**common, "value": ""})
     if name == "control":
-        return gr.CheckboxGroup(list(get_args(Control)), info=info, **{**common, "value": []})
+        return gr.CheckboxGroup(CONTROLS, info=info, **{**common, "value": []})
     if field.default is None:
-        return gr.Textbox(info=info, placeholder="latest" if name == "revision" else None, **{**common, "value": ""})
+        hints = {"revision": "latest", "template": "<a>{answer}</a>", "pattern": "<a>(.+?)</a>"}
+        fixed = name == "data_dir" and not local
+        return gr.Textbox(info=info, placeholder=hints.get(name), **{**common, "value": "", "interactive": not fixed})
     return gr.Number(info=info, step=0.01 if name == "learning_rate" else 1, **common)
 
 
 @dataclass(frozen=True)
 class Form:
-    """The components, in the order of FIELDS."""
+    """The components; `inputs` in the order of FIELDS."""
 
     inputs: list[Any]
+    upload: gr.UploadButton
+    preview: gr.Button
     terms_text: gr.HTML
     terms: gr.Checkbox
     problem: gr.HTML
     start: gr.Button
     command: gr.HTML
 
+    def named(self, *names: str) -> list[Any]:
+        return [self.inputs[FIELDS.index(name)] for name in names]
 
-def build(copy_js: str) -> Form:
-    """Lay out the form inside the current column."""
-    made = {name: _input(name) for name in MAIN}
-    with gr.Accordion("Advanced", open=False, elem_id="advanced"):
-        made |= {name: _input(name) for name in FIELDS if name not in MAIN}
+
+def build(copy_js: str, local: bool = True) -> Form:
+    """Lay out the form inside the current column. `local`: the page is reached from this machine alone."""
+    made = {name: _input(name, local) for name in MAIN[:2]}
+    with gr.Row(elem_id="own"):
+        upload = gr.UploadButton(
+            "Upload your own file", file_types=list(uploads.SUFFIXES), size="sm", elem_id="upload"
+        )
+        preview = gr.Button("See five rows", size="sm", elem_id="see")
+    made["precision"] = _input("precision", local)
+    groups = (("Tuning", TUNING, "advanced"), ("Evidence", EVIDENCE, "evidence"), ("Data", DATA, "data"))
+    for title, names, element in groups:
+        with gr.Accordion(title, open=False, elem_id=element, elem_classes="group"):
+            made |= {name: _input(name, local) for name in names}
     terms_text = gr.HTML(visible=False)
     terms = gr.Checkbox(label="I have read the terms and accept them", value=False, visible=False, elem_id="terms")
     problem = gr.HTML(visible=False, elem_id="problem")
     start = gr.Button("Start", variant="primary", elem_id="start")
     command = gr.HTML(command_html(RunSpec.parse()), js_on_load=copy_js, elem_id="command")
-    return Form([made[name] for name in FIELDS], terms_text, terms, problem, start, command)
+    return Form([made[name] for name in FIELDS], upload, preview, terms_text, terms, problem, start, command)
 
 
-def to_spec(values: tuple[Any, ...]) -> RunSpec:
+def to_spec(values: tuple[Any, ...], local: bool = True) -> RunSpec:
     """The spec that the form says. Raises UserError with one sentence."""
     settings = dict(zip(FIELDS, values, strict=True))
     for name, value in settings.items():
         if isinstance(value, str):
             settings[name] = value.strip()
-        if value in (None, "") and RunSpec.model_fields[name].default is None:
+        if settings[name] in (None, "") and RunSpec.model_fields[name].default is None:
             settings[name] = None
         elif value is None:
-            raise UserError(
-                f"{LABELS.get(name, name.capitalize())} is empty: fill it in, {allowed(name) or 'or pick one'}."
-            )
+            raise UserError(f"{LABELS[name]} is empty: fill it in, {allowed(name) or 'or pick one'}.")
     settings["data_dir"] = settings["data_dir"] or default_data_dir()
+    if not local:
+        uploads.no_paths(settings)
     return canonical(RunSpec.parse(**settings))
 
 
@@ -115,15 +182,33 @@ def from_spec(spec: RunSpec) -> list[Any]:
     return ["" if value is None else list(value) if isinstance(value, tuple) else value for value in values]
 
 
+def updates(values: list[Any]) -> list[Any]:
+    """`values` for the components: a file of the user's stands in the list of benchmarks by its own name."""
+    at = FIELDS.index("benchmark")
+    chosen = gr.update(choices=benchmarks(values[at]), value=values[at])
+    return [*values[:at], chosen, *values[at + 1 :]]
+
+
+def edit(component: Any) -> Any:
+    """The event of a person's edit. A textbox's `input` does not hear of text that is pasted, its `change` does."""
+    return component.change if isinstance(component, gr.Textbox) else component.input
+
+
+def uploaded(path: Path) -> Any:
+    """The benchmark input with this file chosen."""
+    return gr.update(choices=benchmarks(str(path)), value=str(path))
+
+
 def problem_html(message: str) -> str:
     return f'<div class="problem" role="alert"><b>Not possible.</b> {esc(message)}</div>'
 
 
 def command_html(spec: RunSpec) -> str:
     """The command line that does the same as the form."""
+    words = re.sub(r"(?<= )(--[a-z-]+)", r"<span>\1</span>", esc(spec.command()))  # no line ends within an option
     return (
         '<div class="command">The same on the command line'
-        f'<div class="box"><code>{esc(spec.command())}</code>'
+        f'<div class="box"><code>{words}</code>'
         '<button type="button" class="quiet" data-copy>copy</button></div></div>'
     )
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from spt.events import DataLoaded, Phase, phases_of
 from spt.presets import PRESETS
-from spt.spec import Method, RunSpec
+from spt.spec import METHODS, RunSpec
 from spt.store import Status
 from spt.ui.follow import Listed
 from spt.ui.scores import headline
-from spt.ui.text import esc, marks, method_title, percent, short_model
+from spt.ui.text import benchmark_title, colour, esc, marks, method_title, percent, short_model
 from spt.view import RunView, count, duration
 
 STATUS: dict[Status, str] = {
@@ -98,18 +98,26 @@ def stepper(status: Status, view: RunView) -> str:
     return f'<ol class="stepper">{"".join(_step(phase, status, view) for phase in phases_of(view.spec))}</ol>'
 
 
+def _how(spec: RunSpec) -> str:
+    seeds = f"seeds {spec.seed}–{spec.seed + spec.seeds - 1}" if spec.seeds > 1 else f"seed {spec.seed}"
+    controls = f", {count(len(spec.control), 'control')}" if spec.control else ""
+    topic = f", tested on {esc(spec.holdout_topic)} alone" if spec.holdout_topic else ""
+    return f"{seeds}{controls}, {count(spec.steps, 'step')} × {spec.batch_size}{topic}"
+
+
 def run_html(run: str, status: Status, view: RunView, position: int | None) -> str:
     """Top of a run. `data-run` and `data-title` are read by `charts.js`: address bar and tab title follow them."""
     spec, words = view.spec, STATUS[status]
-    title = f"{spec.benchmark} · {model_title(spec.model)}"
+    benchmark = benchmark_title(spec.benchmark)
+    title = f"{benchmark} · {model_title(spec.model)}"
     share = f"{view.phase_done * 100 // view.phase_total} % " if status == "running" and view.phase_total else ""
     failed = " failed" if status == "failed" else ""
     left = view.seconds_left if status == "running" else None
     about = f"<span>about {duration(left)} left</span>" if left is not None else ""
     return (
-        f'<div data-run="{esc(run)}" data-title="{esc(f"{share}{words.lower()} · {spec.benchmark} · spt")}">'
+        f'<div data-run="{esc(run)}" data-title="{esc(f"{share}{words.lower()} · {benchmark} · spt")}">'
         f'<div class="run-head"><span class="pill {status}">{words}</span><b>{esc(title)}</b>'
-        f"<span>seed {spec.seed}, {count(spec.steps, 'step')} × {spec.batch_size}</span>{about}</div>"
+        f"<span>{_how(spec)}</span>{about}</div>"
         f'<p class="headline{failed}" role="status">{esc(sentence(status, view, position))}</p>'
         f"{stepper(status, view)}</div>"
     )
@@ -119,8 +127,11 @@ def legend_html(spec: RunSpec, data: DataLoaded | None) -> str:
     """Title and key of the three panels; says how many items stand behind the lines."""
     probed = count(len(data.probed), "test item") if data else "a few test items"
     every = f"all {count(data.items, 'test item')}" if data else "all test items"
-    lines: tuple[tuple[str, Method], ...] = (("zero", "zero_shot"), ("few", "few_shot"), ("soft", "soft_prompt"))
-    keys = "".join(f'<span class="{c}"><i></i>{esc(method_title(m, spec.shots))}</span>' for c, m in lines)
+    lines = [(colour(method), method_title(method, spec.shots)) for method in METHODS]
+    if spec.seeds > 1:
+        lines.append(("seed", count(spec.seeds - 1, "further seed")))
+    lines += [(colour(control), f"control: {method_title(control).lower()}") for control in spec.control]
+    keys = "".join(f'<span class="{tone}"><i></i>{esc(title)}</span>' for tone, title in lines)
     return (
         f'<h3>Format, knowledge and score, step by step</h3><p class="note">Soft prompt: {probed}, scored again every '
         f"{count(spec.probe_every, 'step')}. Baselines: {every}.</p>"
@@ -188,8 +199,9 @@ def runs_html(runs: Sequence[Listed], shown: str, first: int = 6) -> str:
     def line(run: Listed) -> str:
         here = ' aria-current="true"' if run.id == shown else ""
         score = percent(run.exact_match) if run.exact_match is not None else ""
+        title = esc(benchmark_title(run.spec.benchmark))
         return (
-            f'<a href="?run={esc(run.id)}" data-open="{esc(run.id)}"{here}><b>{esc(run.spec.benchmark)}</b>'
+            f'<a href="?run={esc(run.id)}" data-open="{esc(run.id)}"{here}><b>{title}</b>'
             f'<span class="score">{score}</span><small>{esc(model_title(run.spec.model))}</small>'
             f"<small>{STATUS[run.status].lower() if run.readable else 'unreadable'}</small></a>"
         )

@@ -9,7 +9,7 @@ import gradio as gr
 
 from spt.spec import UserError
 from spt.store import Status, Store
-from spt.ui import answers, charts, live, scores
+from spt.ui import answers, charts, findings, judging, live, pictures, rates, scores
 from spt.ui.follow import Follower, Shown
 
 # Which buttons a run has, by its status.
@@ -42,6 +42,8 @@ class Session:
     question: str = ""  # followed in the timeline; empty = the most telling one
     filter: str = "all"
     page: int = 1
+    controls: bool = False  # the controls' answers beside the others
+    preview: bool = False  # the preview is open
     sent: dict[str, Any] = field(default_factory=dict)
 
     def open(self, run: str) -> None:
@@ -103,19 +105,27 @@ class Page:
     def _of_run(self, session: Session, shown: Shown) -> dict[str, dict[str, Any]]:
         view, status, spec = shown.view, shown.status, shown.folder.spec
         losses, probes = list(view.losses.values()), list(view.probes.values())
+        lively = status in live.LIVE or shown.pending
         parts: dict[str, dict[str, Any]] = {
             "run": {"value": live.run_html(session.run, status, view, shown.position)},
-            "timer": {"active": status != "finished", "value": LIVE_POLL if status in live.LIVE else IDLE_POLL},
+            "timer": {
+                "active": status != "finished" or shown.pending, "value": LIVE_POLL if lively else IDLE_POLL
+            },
             "body": {},
-        }
-        for button, when in BUTTONS.items():
-            parts[button] = {"visible": status in when}
-        stopping = status == "running" and shown.folder.stop_requested()
-        parts["stop"] |= {"value": "Stopping …" if stopping else "Stop", "interactive": not stopping}
-        parts["scores"] = {"value": scores.table(view.scores, spec.shots), "visible": bool(view.scores)}
+        }  # fmt: skip
+        parts |= self._buttons(shown)
+        judge = view.result.judge if view.result else None
+        parts["scores"] = {"value": rates.table(view.scores, spec, judge), "visible": bool(view.scores)}
+        if shown.analysis is not None and shown.analysis.findings:
+            parts["findings"] = {"value": findings.card(shown.analysis, spec.shots)}
         parts["facts"] = {"value": scores.facts(spec, view.model, view.result, shown.predictions)}
-        if view.data and view.data.closed and shown.predictions:
-            parts["letters"] = {"value": scores.letters(shown.predictions, spec.shots)}
+        closed = shown.analysis.closed if shown.analysis else bool(view.data and view.data.closed)
+        if cells := shown.cells:
+            parts["cells"] = {"value": pictures.squares(cells, closed, spec.shots)}
+        if letters := pictures.letters(shown.letters, spec.shots):
+            parts["letters"] = {"value": letters}
+        if shown.analysis is not None and not closed and not shown.pending:
+            parts |= {name: {} for name in ("judge", "judge-model", "judge-url", "judge-start")}
         if view.scores or losses or probes:
             parts["charts"] = {}
         parts["legend"] = {"value": live.legend_html(spec, view.data)}
@@ -128,14 +138,33 @@ class Page:
             parts["question"] = {"choices": answers.probe_choices(view.data.probed), "value": chosen}
             parts["timeline"] = {"value": answers.timeline(questions.get(chosen), probes)}
         if shown.predictions:
-            items = answers.join(shown.predictions)
+            items = answers.join(shown.predictions, shown.verdicts)
+            controls = answers.has_controls(items)
+            parts["controls"] = {"visible": controls, "value": session.controls}
             last = answers.pages(items, session.filter)
             session.page = min(max(1, session.page), last)
             parts["compare"] = {}
             parts["filter"] = {"choices": answers.choices(items), "value": session.filter}
-            parts["answers"] = {"value": answers.side_by_side(items, session.filter, session.page, spec.shots)}
+            shots, beside = spec.shots, controls and session.controls
+            parts["answers"] = {
+                "value": answers.side_by_side(items, session.filter, session.page, shots, beside)
+            }
             parts["pager"] = {"visible": last > 1}
             parts["previous"] = {"interactive": session.page > 1}
             parts["next"] = {"interactive": session.page < last}
             parts["where"] = {"value": f'<span class="where">page {session.page} of {last}</span>'}
+        return parts
+
+    def _buttons(self, shown: Shown) -> dict[str, dict[str, Any]]:
+        """The buttons that a run has now, and the line of what goes on with a finished one."""
+        status = shown.status
+        parts: dict[str, dict[str, Any]] = {name: {"visible": status in when} for name, when in BUTTONS.items()}
+        stopping = status == "running" and shown.folder.stop_requested()
+        parts["stop"] |= {"value": "Stopping …" if stopping else "Stop", "interactive": not stopping}
+        if shown.pending:
+            parts["again"] = {"visible": False}
+            if shown.notice is None:  # it still waits
+                parts["stop"] = {"visible": True, "value": "Cancel", "interactive": True}
+        if notice := judging.notice_html(shown):
+            parts["notice"] = {"value": notice}
         return parts

@@ -10,20 +10,21 @@ import gradio as gr
 from spt.home import make_home
 from spt.spec import UserError
 from spt.store import Store
-from spt.ui import app, theme
+from spt.ui import app, theme, uploads
 from spt.worker import WorkerProcess
 
 
 def serve(host: str, port: int) -> None:
     """Serve until interrupted. The worker ends with the page; what it was running goes on at the next start.
 
+    Only where `host` is reached from this machine alone may the page be told paths here.
     Raises UserError if the port is none or taken, or SPT_HOME cannot be made.
     """
     if not 0 < port < 65536:
         raise UserError(f"Port {port} is not possible: choose one from 1 to 65535, PORT=7861.")
     make_home()
     gr.set_static_paths([theme.plotly_js()])
-    page = app.build(Store()).queue(default_concurrency_limit=None)
+    page = app.build(Store(), local=uploads.is_loopback(host)).queue(default_concurrency_limit=None)
     try:
         _, address, _ = page.launch(
             server_name=host,
@@ -33,6 +34,7 @@ def serve(host: str, port: int) -> None:
             head=theme.head(),
             footer_links=[],
             run_history=False,
+            max_file_size="200mb",  # said in these words by Gradio; `uploads` checks it too
             favicon_path=theme.ASSETS / "favicon.svg",
             ssr_mode=False,
             show_error=True,

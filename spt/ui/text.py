@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
+from pathlib import Path
 
+from spt.benchmarks import BENCHMARKS
 from spt.metrics import Rate
-from spt.spec import Method
+from spt.spec import METHODS, TUNED_ITEMS, Method
+
+# Classes of the style sheet, where each has its one colour and dash: a method looks the same wherever it stands.
+COLOUR: dict[Method, str] = {
+    "zero_shot": "zero",
+    "few_shot": "few",
+    "soft_prompt": "soft",
+    "shuffled": "shuffled",
+    "valid-format": "valid",
+    TUNED_ITEMS: "tuned",
+}
+CONTROLS: tuple[Method, ...] = ("shuffled", "valid-format")
 
 METRICS: dict[str, str] = {"format": "Format following", "knowledge": "Knowledge", "exact_match": "Exact match"}
 
@@ -19,7 +33,28 @@ def method_title(method: Method, shots: int | None = None) -> str:
     """How a method is called on the page; few-shot says how many shots where that is known."""
     if method == "few_shot":
         return f"{shots}-shot" if shots else "Few-shot"
-    return {"zero_shot": "Zero-shot", "soft_prompt": "Soft prompt"}[method]
+    known = {
+        "zero_shot": "Zero-shot",
+        "soft_prompt": "Soft prompt",
+        "shuffled": "Shuffled answers",
+        "valid-format": "Any valid answer",
+        TUNED_ITEMS: "Tuned items",
+    }
+    return known.get(method) or f"Seed {method.removeprefix('seed-')}"
+
+
+def method_note(method: Method) -> str:
+    """What a further method is, in a few words; empty for the three that every run has."""
+    if method in METHODS:
+        return ""
+    if method in CONTROLS:
+        return "control"
+    return "soft prompt, on rows it was tuned on" if method == TUNED_ITEMS else "soft prompt"
+
+
+def colour(method: Method) -> str:
+    """The style sheet's class of a method; further seeds share one."""
+    return COLOUR.get(method, "seed")
 
 
 def percent(share: float) -> str:
@@ -38,10 +73,10 @@ def interval(rate: Rate) -> str:
     return f"{rate.low * 100:.0f}–{rate.high * 100:.0f}\u202f%"
 
 
-def mark(yes: bool, label: str) -> str:
+def mark(yes: bool, label: str, otherwise: str = "", more: str = "") -> str:
     """A pill that says whether `label` holds: by word, sign and shape, never by colour alone."""
-    kind, sign, words = ("yes", "✓", label) if yes else ("no", "✕", f"not {label}")
-    return f'<span class="mark {kind}"><i aria-hidden="true">{sign}</i>{esc(words)}</span>'
+    kind, sign, words = ("yes", "✓", label) if yes else ("no", "✕", otherwise or f"not {label}")
+    return f'<span class="mark {kind}{f" {more}" if more else ""}"><i aria-hidden="true">{sign}</i>{esc(words)}</span>'
 
 
 def marks(right: bool, in_format: bool) -> str:
@@ -62,6 +97,13 @@ def long_text(text: str, limit: int = 200) -> str:
         f'<span class="more">show all {len(text):,} characters</span></summary>'
         f'<p class="answer-text">{esc(text)}</p></details>'
     )
+
+
+def benchmark_title(benchmark: str) -> str:
+    """How a run's benchmark is called: its name, or that of the file without its folder and an upload's hash."""
+    if benchmark in BENCHMARKS or "/" not in benchmark:
+        return benchmark
+    return re.sub(r"^[0-9a-f]{12}-", "", Path(benchmark).name)
 
 
 def short_model(model: str) -> str:

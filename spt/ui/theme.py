@@ -34,7 +34,7 @@ def head() -> str:
 
 
 def css() -> str:
-    return (ASSETS / "spt.css").read_text(encoding="utf-8")
+    return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in ("spt.css", "evidence.css"))
 
 
 def theme() -> gr.themes.Base:

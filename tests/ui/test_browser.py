@@ -22,6 +22,7 @@ from spt import queue
 from spt.events import RunStopped
 from spt.spec import RunSpec
 from spt.store import Store
+from tests import fake_judge
 from tests.runs import small_spec
 from tests.ui import samples
 
@@ -94,6 +95,13 @@ def fill(page: Any, field: str, value: object) -> None:
     box.press("Enter")
 
 
+def give(page: Any, file: Path) -> None:
+    """Upload a file through the button."""
+    with page.expect_file_chooser() as chooser:
+        page.click("#upload")
+    chooser.value.set_files(file)
+
+
 def last_step(page: Any) -> int:
     """The last step that the loss curve shows; long curves are drawn through fewer points."""
     return int(page.evaluate("() => document.querySelector('#loss-chart .plot')?.data?.[0]?.x.at(-1) || 0"))
@@ -142,6 +150,53 @@ def test_from_start_to_result(server: str, browser: Any, tiny: Callable[[str], P
     assert total == 18
     page.wait_for_selector("#start >> text=Show the result")
     assert wrong == [] and wrong_there == []
+
+
+def test_a_file_of_ones_own_with_seeds_and_a_control(
+    server: str, browser: Any, tiny: Callable[[str], Path], tmp_path: Path
+) -> None:
+    page, wrong = opened(browser, server)
+    rows = [f"Which is number {i} <script>alert(1)</script>?,word{i},\n" for i in range(30)]
+    (tmp_path / "bad.csv").write_text("question,answer,topic\n" + "".join(rows) + "Which has none?,,\n")
+    (tmp_path / "mine.csv").write_text("question,answer,topic\n" + "".join(rows))
+    give(page, tmp_path / "bad.csv")
+    page.wait_for_selector("#preview >> text=bad.csv, row at line 32 has no answer")
+    give(page, tmp_path / "mine.csv")
+    page.wait_for_selector("#preview mark >> text=word1")
+    assert page.locator("#preview li mark").count() == 5 and page.locator("#preview script").count() == 0
+    page.wait_for_selector("#command >> text=-mine.csv")
+
+    fill(page, "model", tiny("llama"))
+    page.click("#advanced > button")
+    settings = {"steps": 4, "items": 6, "batch_size": 2, "probe_every": 2, "probe_items": 2, "virtual_tokens": 2}
+    for field, value in settings.items():
+        fill(page, field, value)
+    page.click("#evidence > button")
+    fill(page, "seeds", 2)
+    page.click("#field-control >> text=Shuffled answers")
+    page.wait_for_selector("#command >> text=--control shuffled")
+    page.click("#start")
+    page.wait_for_selector(".pill.finished")
+    page.wait_for_selector(".findings >> text=What this run shows")
+    assert not page.locator("#preview").is_visible()
+    assert page.locator(".run-head >> text=mine.csv").count() == 1
+    page.click(".findings summary")
+    page.wait_for_selector(".tests >> text=Shuffled answers control")
+    assert page.locator(".scores > table tbody tr:not(.pending)").count() == 6  # three, seeds, control, tuned items
+    assert page.locator(".cells.shuffled").is_visible()
+    assert page.locator("#answers article >> nth=0 >> .reply").count() == 3
+    page.click("#controls input")
+    page.wait_for_selector("#answers .reply.shuffled")
+    with fake_judge.serve(lambda ask: fake_judge.verdict(True, False)) as judge:
+        page.click("#judge-form > button")
+        page.fill("#judge-model input, #judge-model textarea", "tester")
+        page.fill("#judge-url input, #judge-url textarea", judge.url)
+        page.click("#judge-start")
+        page.wait_for_selector(".judged >> text=tester")
+    page.wait_for_selector("#answers >> text=judge: right")
+    page.set_viewport_size({"width": 390, "height": 844})
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    assert wrong == []
 
 
 def test_a_run_resumed_elsewhere_is_noticed(server: str, browser: Any, tiny: Callable[[str], Path]) -> None:

@@ -10,9 +10,10 @@ import pytest
 
 from spt import events as ev
 from spt import queue
+from spt.metrics import Verdict
 from spt.spec import RunSpec
-from spt.store import RunFolder, Store
-from spt.ui import app
+from spt.store import Notice, RunFolder, Store
+from spt.ui import answers, app
 from spt.ui.page import Page, Session
 from tests.ui import samples
 
@@ -121,6 +122,58 @@ def test_every_status_has_its_buttons_and_words(page: Page, store: Store) -> Non
     assert "There is no &lt;model&gt; here." in html and buttons == ["resume"] and live, "another page may resume it"
     finished = samples.finished(store, closed=True)
     assert not page.wanted(Session(run=finished.id))["timer"]["active"]
+
+
+def test_a_finished_run_that_waits_says_so_and_keeps_its_result(page: Page, store: Store) -> None:
+    folder = samples.finished(store)
+    session = Session(run=folder.id)
+    page.parts |= dict.fromkeys(["notice", "judge"])
+    assert "notice" not in page.wanted(session) and "judge" in page.wanted(session)
+    queue.submit(folder, again=True)
+    wanted = page.wanted(session)
+    assert "made anew" in str(wanted["notice"]) and not wanted["again"]["visible"] and wanted["timer"]["active"]
+    assert wanted["stop"]["value"] == "Cancel" and "Finished" in str(wanted["run"]) and "judge" not in wanted
+    queue.stop(folder)
+    assert page.wanted(session)["again"]["visible"]
+    queue.judge(folder, {"model": "j"})
+    assert "Waiting to be judged" in str(part(page, session, "notice"))
+    folder.note(Notice(done=3, total=135))
+    wanted = page.wanted(session)
+    assert "read 3 of 135 answers" in str(wanted["notice"]) and not wanted["stop"]["visible"]
+    queue.cancel(folder.id)
+    folder.note(Notice(problem="The judge <j> is dead."))
+    wanted = page.wanted(session)
+    assert "The judge &lt;j&gt; is dead." in str(wanted["notice"]) and not wanted["timer"]["active"]
+    assert wanted["again"]["visible"] and "judge" in wanted
+
+
+def test_a_result_from_before_there_was_an_analysis_gets_one(page: Page, store: Store) -> None:
+    folder = samples.finished(store, closed=True)
+    result = folder.result()
+    assert result is not None and result.analysis is None
+    wanted = page.wanted(Session(run=folder.id))
+    assert "What this run shows" in wanted["findings"]["value"] and "format tax" in wanted["cells"]["value"]
+
+
+def test_controls_stand_beside_on_request(page: Page, store: Store) -> None:
+    folder = samples.finished(store)
+    session = Session(run=folder.id)
+    assert not page.wanted(session)["controls"]["visible"]
+    items = answers.join(samples.predictions(2) | {"shuffled": samples.predictions(2)["zero_shot"]})
+    assert answers.has_controls(items)
+    assert answers.side_by_side(items, "all", 1, 3).count('class="reply') == 6
+    assert answers.side_by_side(items, "all", 1, 3, controls=True).count('class="reply') == 8
+
+
+def test_the_judges_word_stands_beside_the_rules() -> None:
+    rows = samples.predictions(3)
+    said = {"zero_shot": [Verdict(id=f"item{i}", key="", correct=c, in_format=c, reply="") for i, c in
+                          enumerate((False, None, True))]}  # fmt: skip
+    items = answers.join(rows, said)
+    html = answers.side_by_side(items, "all", 1, 3)
+    assert html.count("judge: not right") == html.count("judge: unreadable") == html.count("judge: right") == 1
+    assert answers.choices(items)[-1] == ("Judge disagrees · 1", "disputed")
+    assert len(answers.choices(answers.join(rows))) == 4
 
 
 def test_a_run_made_anew_forgets_its_answers(page: Page, store: Store) -> None:

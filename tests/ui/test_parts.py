@@ -8,10 +8,12 @@ from urllib.parse import unquote
 
 import pytest
 
+from spt.analysis import histograms
 from spt.metrics import MethodScores, Rate
 from spt.spec import METHODS, RunSpec, UserError
 from spt.store import Store
-from spt.ui import answers, charts, form, live, scores, text
+from spt.ui import answers, charts, form, live, pictures, scores, text
+from spt.ui import rates as tables
 from tests.ui import samples
 
 
@@ -65,7 +67,7 @@ def test_hostile_text_stays_text(closed: bool) -> None:
     for html in (
         answers.side_by_side(items, "all", 1, 3),
         answers.timeline(question, [probe]),
-        scores.letters({"zero_shot": samples.predictions(closed=True)["zero_shot"]}, 3),
+        pictures.letters(histograms(samples.predictions(closed=True)), 3),
         live.broken_html(samples.HOSTILE),
         form.problem_html(samples.HOSTILE),
         form.command_html(RunSpec(model=samples.HOSTILE)),
@@ -88,7 +90,7 @@ def test_filters_count_what_they_say() -> None:
     items = answers.join(samples.predictions(45))
     kept = {name: sum(map(each.keep, items)) for name, each in answers.FILTERS.items()}
     # Zero-shot knows the even items, none in form; with the soft prompt all are in form; the odd ones stay wrong.
-    assert kept == {"all": 45, "lost": 23, "changed": 45, "wrong": 22}
+    assert kept == {"all": 45, "lost": 23, "changed": 45, "wrong": 22, "disputed": 0}
     assert answers.choices(items)[1] == ("Right but not in format · 23", "lost")
 
 
@@ -145,7 +147,7 @@ def test_headline_of_answers_that_are_neither() -> None:
 
 
 def test_one_is_singular() -> None:
-    html = scores.table({"zero_shot": rates(0, 0.01, 0), "few_shot": rates(0, 0, 0.01)}, 3)
+    html = tables.table({"zero_shot": rates(0, 0.01, 0), "few_shot": rates(0, 0, 0.01)}, RunSpec())
     assert html.count("<small>point</small>") == 2
 
 
@@ -168,15 +170,13 @@ def test_no_headline_before_the_first_score() -> None:
 
 
 def test_table_keeps_a_row_for_what_is_still_to_come() -> None:
-    html = scores.table({"zero_shot": rates(0, 0.62, 0)}, 3)
+    html = tables.table({"zero_shot": rates(0, 0.62, 0)}, RunSpec())
     assert html.count("<tr") == 4 and html.count("pending") == 2 and "3-shot" in html and "by rule" in html
 
 
 def test_letters_say_when_a_model_settles_on_one() -> None:
-    html = scores.letters(samples.predictions(closed=True), 3)
+    html = pictures.letters(histograms(samples.predictions(closed=True)), 3)
     assert "100\u202f% begin with C" in html and "Reference" in html
-    assert scores.first_letter("Berlin") == scores.first_letter("") == "other"
-    assert scores.first_letter("(B) Rome") == "B" and scores.first_letter("A. x") == "A"
 
 
 def test_loss_figure_is_thinned_but_ends_where_the_run_is() -> None:
