@@ -65,20 +65,14 @@ Paths in spec.json and command.txt are those of the machine that made the run.
 """
 
 
-def finished_result(folder: RunFolder) -> Result:
-    """The result of a run that is to leave this machine. Raises UserError for a run that is not finished."""
-    result = folder.result()
-    if result is None:
-        raise UserError(f"Run {folder.id} is not finished, so there is nothing to export or report yet.")
-    return result
-
-
 def zip_run(folder: RunFolder, target: Path | BinaryIO) -> None:
     """Write a finished run as a ZIP to a path, old or new but never half, or into an open binary file.
 
     Raises UserError where the run is not finished, has lost its answers, or the file cannot be written.
     """
-    result = finished_result(folder)
+    result = folder.result()
+    if result is None:
+        raise UserError(f"Run {folder.id} is not finished, so there is nothing to export yet.")
     if isinstance(target, Path):
         with replacing(target) as file:
             _write(folder, result, file)

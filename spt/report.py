@@ -43,7 +43,7 @@ def html_report(folder: RunFolder) -> str:
     """The report of a finished run. Raises UserError for any other, or where its answers are gone."""
     result = folder.result()
     if result is None:
-        raise UserError(f"Run {folder.id} is not finished, so there is nothing to export or report yet.")
+        raise UserError(f"Run {folder.id} is not finished, so there is nothing to report yet.")
     methods = [method for method in folder.spec.methods if method in result.methods]
     answers = {method: rows for method in methods if (rows := folder.predictions(method))}
     if not answers:
@@ -57,7 +57,7 @@ def html_report(folder: RunFolder) -> str:
         spec=folder.spec,
         result=result,
         analysis=analysis,
-        title=f"{_short(folder.spec.model)} on {_short(folder.spec.benchmark)}",
+        title=f"{short(folder.spec.model)} on {short(folder.spec.benchmark)}",
         lead=headline(result.methods),
         date="" if view.started is None else _date(view.started),
         items=items[:MOST_ITEMS],
@@ -72,6 +72,7 @@ def html_report(folder: RunFolder) -> str:
         label=lambda method: label(method, folder.spec.shots),
         **_charts(view, result, analysis),
         pairs=_pairs(analysis),
+        reach=charts.reach(bound for each in analysis.equivalence for bound in (each.result.low, each.result.high)),
         facts=_facts(folder.spec, result, view),
         command=folder.spec.command(),
         main=METHODS,
@@ -82,12 +83,16 @@ def html_report(folder: RunFolder) -> str:
 @cache
 def _template() -> Any:
     environment = Environment(
-        loader=FileSystemLoader(ASSETS), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(ASSETS),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     environment.filters |= {
         "percent": percent, "interval": interval, "points": points, "p": p_value, "count": count, "clip": clip,
         "tax": lambda scores: points(tax(scores)), "bar": charts.range_bar, "colour": charts.colour,
-        "forest": lambda r: charts.forest(r.difference, r.low, r.high, r.margin), "key": charts.key,
+        "key": charts.key, "forest": lambda r, reach: charts.forest(r.difference, r.low, r.high, r.margin, reach),
     }  # fmt: skip
     environment.globals |= {
         "LONGEST_ANSWER": LONGEST_ANSWER, "LONGEST_QUESTION": LONGEST_QUESTION, "LONGEST_OPTION": LONGEST_OPTION,
@@ -130,7 +135,7 @@ def clip(text: str, most: int) -> tuple[str, int]:
     return (text, 0) if len(text) <= most + 40 else (text[:most].rstrip(), len(text) - most)
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
     """The last part of a hub id or path: a report that is mailed need not show where someone keeps their files."""
     return name.rstrip("/\\").replace("\\", "/").split("/")[-1] or name
 
@@ -138,6 +143,10 @@ def _short(name: str) -> str:
 def _date(seconds: float) -> str:
     day = time.gmtime(seconds)
     return f"{day.tm_mday} {time.strftime('%B %Y', day)}"
+
+
+def _time(seconds: float) -> str:
+    return duration(seconds).replace(" ", "\u00a0")
 
 
 # ---- parts
@@ -169,7 +178,7 @@ def _charts(view: RunView, result: Result, analysis: Analysis) -> dict[str, Any]
     if losses:
         panels.append(("Loss", "nats a token", charts.loss_chart(losses, spec)))
     lines = [method for method in METHODS if probes or method == "soft_prompt"]
-    further = [arm for arm in spec.arms[1:] if any(arm.name in step.arms for step in (*probes, *losses))]
+    further = [arm for arm in spec.arms[1:] if any(arm.name in step.arms for step in losses)]
     legend = [(method, label(method, spec.shots)) for method in lines]
     if any(arm.control is None for arm in further):
         legend.append((next(arm.name for arm in further if arm.control is None), "Further seeds"))
@@ -206,12 +215,12 @@ def _facts(spec: RunSpec, result: Result, view: RunView) -> list[tuple[str, str]
         ("Held-out topic", spec.holdout_topic),
         ("Soft prompt", f"{count(spec.virtual_tokens, 'vector')}, {tuning.trainable_parameters:,} trained numbers"),
         ("Share of the model", f"{tuning.trainable_share * 100:.2g}\u202f%"),
-        ("Tuning", f"{count(tuning.steps, 'step')} of {count(spec.batch_size, 'row')}, {duration(tuning.seconds)}"),
+        ("Tuning", f"{count(tuning.steps, 'step')} of {count(spec.batch_size, 'row')}, {_time(tuning.seconds)}"),
         ("Learning rate", f"{spec.learning_rate:g}{f' × RMS {loaded.embedding_rms:.3g}' if loaded else ''}"),
         ("Seed", f"{spec.seed}" if spec.seeds == 1 else f"{spec.seed} to {spec.seed + spec.seeds - 1}"),
         ("Final loss", f"{tuning.final_loss:.3f}"),
         ("Device", result.device),
-        ("Whole run", duration(sum(result.seconds.values()))),
+        ("Whole run", _time(sum(result.seconds.values()))),
         ("Peak memory", f"{result.peak_memory_mb:,.0f} MB"),
         ("Judge", result.judge.model if result.judge else None),
         ("Judge's prompt", f"version {result.judge.prompt_version}, {result.judge.prompt_sha256[:12]}"

@@ -6,7 +6,7 @@ outside is escaped by `svg`; everything else is a number.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import ceil, floor, log10
 
 from markupsafe import Markup, escape
@@ -76,11 +76,11 @@ class _Panel:
         for value, text in zip(values, written, strict=True):
             y = self.at(0, value)[1]
             self.body.append(_path([(LEFT, y), (RIGHT, y)], "axis" if not value else "grid"))
-            self.body.append(_text(LEFT - 6, y + 4, text, "tick end"))
+            self.body.append(_text(LEFT - 6, y + 4, text, "end"))
         for step in ticks(self.steps):
             if step <= self.steps:
-                self.body.append(_text(self.at(step, 0)[0], BOTTOM + 16, f"{step:g}", "tick middle"))
-        self.body.append(_text((LEFT + RIGHT) / 2, BOTTOM + 32, "tuning step", "tick middle"))
+                self.body.append(_text(self.at(step, 0)[0], BOTTOM + 16, f"{step:g}", "middle"))
+        self.body.append(_text((LEFT + RIGHT) / 2, BOTTOM + 32, "tuning step", "middle"))
 
     def line(self, points: Sequence[Point], name: str) -> None:
         self.body.append(_path([self.at(*point) for point in points], f"line {name}"))
@@ -177,19 +177,22 @@ def range_bar(rate: Rate) -> Markup:
     ).format(low, high, at, at)
 
 
-def forest(difference: float, low: float, high: float, margin: float) -> Markup:
-    """A difference with its interval, between −50 and +50 points, over the margin within which nothing changed."""
-    reach = 0.5
+def reach(bounds: Iterable[float]) -> float:
+    """How far a picture of differences goes to both sides: to the furthest bound, and 15 points at least."""
+    return max((0.15, *map(abs, bounds)))
+
+
+def forest(difference: float, low: float, high: float, margin: float, reach: float) -> Markup:
+    """A difference with its interval over the margin within which nothing changed; 0 stands in the middle."""
 
     def x(value: float) -> str:
-        return f"{100 + 96 * max(-reach, min(reach, value)) / reach:.1f}"
+        return f"{100 + 95 * value / reach:.1f}"
 
-    wide = f"{96 * 2 * margin / reach:.1f}"
     return Markup(
-        '<svg class="forest" viewBox="0 0 200 22" aria-hidden="true"><rect class="margin" x="{}" y="1" width="{}" '
+        '<svg class="forest" viewBox="0 0 200 22" aria-hidden="true"><rect class="margin" x="{}" y="1" width="{:.1f}" '
         'height="20"/><path class="zero-line" d="M100 1L100 21"/><path class="interval" d="M{} 11L{} 11"/>'
         '<circle class="point" cx="{}" cy="11" r="4"/></svg>'
-    ).format(x(-margin), wide, x(low), x(high), x(difference))
+    ).format(x(-margin), 190 * margin / reach, x(low), x(high), x(difference))
 
 
 def letter_chart(title: str, counts: Mapping[str, int]) -> Markup:
@@ -202,8 +205,8 @@ def letter_chart(title: str, counts: Mapping[str, int]) -> Markup:
         rest = f'x="{_n(left)}" width="{_n(wide - 5)}"'
         body.append(f'<rect class="stick" y="{_n(88 - tall)}" height="{_n(tall)}" {rest}/>')
         middle = left + (wide - 5) / 2
-        body.append(_text(middle, 83 - tall, number, "tick middle"))
-        body.append(_text(middle, 102, name, "tick middle strong"))
+        body.append(_text(middle, 83 - tall, number, "middle"))
+        body.append(_text(middle, 102, name, "middle strong" if len(name) == 1 else "middle"))
     body.append(_path([(3, 88.5), (157, 88.5)], "axis"))
     said = ", ".join(f"{name} {number}" for name, number in counts.items())
     return svg(160, 108, f"{title}: {said}", body, "letters")
