@@ -57,7 +57,7 @@ def ticks(most: float, wanted: int = 4) -> list[float]:
     if most <= 0:
         return [0.0, 1.0]
     unit = 10 ** floor(log10(most / wanted))
-    step = next(unit * size for size in (1, 2, 2.5, 5, 10) if most / (unit * size) <= wanted + 0.5)
+    step = next(unit * size for size in (1, 2, 2.5, 5, 10) if most / (unit * size) <= wanted + 1)
     return [round(step * i, 10) for i in range(ceil(most / step - 1e-9) + 1)]
 
 
@@ -148,6 +148,7 @@ def _average(values: Sequence[Point]) -> list[Point]:
 def loss_chart(losses: Sequence[StepLoss], spec: RunSpec) -> Markup:
     """The loss of every step as a dot, its moving average as a line; further arms by their average alone."""
     own: list[Point] = [(loss.step, loss.loss) for loss in losses]
+    arms: dict[Method, list[Point]]
     arms = {arm.name: [(x.step, x.arms[arm.name]) for x in losses if arm.name in x.arms] for arm in spec.arms[1:]}
     values = ticks(max(value for curve in (own, *arms.values()) for _, value in curve))
     panel = _Panel(spec.steps, values[-1])
