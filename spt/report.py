@@ -20,7 +20,7 @@ from spt import report_charts as charts
 from spt.analysis import METRICS, REFERENCE, Analysis, Comparison, Metric, analyse
 from spt.events import Result
 from spt.findings import percent
-from spt.metrics import MethodScores, Prediction, Rate
+from spt.metrics import MethodScores, Prediction, Rate, Verdict
 from spt.spec import METHODS, TUNED_ITEMS, Method, RunSpec, UserError
 from spt.store import RunFolder
 from spt.ui.scores import headline
@@ -51,14 +51,15 @@ def html_report(folder: RunFolder) -> str:
     view = RunView.of(folder.events(), folder.spec)
     closed = any(row.options for rows in answers.values() for row in rows[:1])
     analysis = result.analysis or analyse(answers, closed, folder.spec.arms)  # None in a run of an older version
-    items = _items(answers)
+    judged = {method: folder.verdicts(method) for method in METHODS} if result.judge else {}
+    items = _items(answers, judged)
     return _template().render(
         run=folder.id,
         spec=folder.spec,
         result=result,
         analysis=analysis,
         title=f"{short(folder.spec.model)} on {short(folder.spec.benchmark)}",
-        lead=headline(result.methods),
+        lead=headline({method: _as_shown(scores) for method, scores in result.methods.items()}),
         date="" if view.started is None else _date(view.started),
         items=items[:MOST_ITEMS],
         total=len(items),
@@ -130,6 +131,11 @@ def tax(scores: MethodScores) -> float:
     return scores.shown.knowledge.rate - scores.shown.exact_match.rate
 
 
+def _as_shown(scores: MethodScores) -> MethodScores:
+    """With the judge's knowledge, where there was one: what the table says, the lead says too."""
+    return scores.model_copy(update={"knowledge": scores.shown.knowledge, "judge": None})
+
+
 def clip(text: str, most: int) -> tuple[str, int]:
     """The beginning of a text, and how many characters are left out; a few more are shown rather than left out."""
     return (text, 0) if len(text) <= most + 40 else (text[:most].rstrip(), len(text) - most)
@@ -154,18 +160,23 @@ def _time(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Item:
-    """One test item with the answers of the three methods."""
+    """One test item with the answers of the three methods, and what a judge said of them where one was asked."""
 
     any: Prediction
     by: Mapping[Method, Prediction]
+    verdicts: Mapping[Method, Verdict]
 
 
-def _items(answers: Mapping[Method, Sequence[Prediction]]) -> list[Item]:
+def _items(answers: Mapping[Method, Sequence[Prediction]], judged: Mapping[Method, Sequence[Verdict]]) -> list[Item]:
+    verdicts: dict[str, dict[Method, Verdict]] = {}
+    for method, given in judged.items():
+        for verdict in given:
+            verdicts.setdefault(verdict.id, {})[method] = verdict
     by_id: dict[str, dict[Method, Prediction]] = {}
     for method in METHODS:
         for row in answers.get(method, ()):
             by_id.setdefault(row.id, {})[method] = row
-    return [Item(next(iter(by.values())), by) for by in by_id.values()]
+    return [Item(next(iter(by.values())), by, verdicts.get(name, {})) for name, by in by_id.items()]
 
 
 def _charts(view: RunView, result: Result, analysis: Analysis) -> dict[str, Any]:

@@ -40,7 +40,7 @@ def serve(
 
         def do_POST(self) -> None:
             path = unquote(urlsplit(self.path).path).strip("/")
-            write = path in ("api/repos/create", "api/validate-yaml") or path.endswith(("/preupload/main", "/commit/main"))
+            write = path.endswith(("/repos/create", "/validate-yaml", "/preupload/main", "/commit/main"))
             if uploads is None or not write:
                 return self.do_GET()
             asked.append(path)

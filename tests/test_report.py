@@ -67,6 +67,7 @@ def test_a_run_with_everything_shows_everything() -> None:
     text = " ".join(page.text.split())
     assert all(" ".join(finding.text.split()) in text for finding in result.analysis.findings)
     assert folder.spec.command() in text and "Control: shuffled" in text and "judge/model" in text
+    assert html.count("no verdict of the judge") == 3 and html.count("not right by the judge") == 9
     assert html.count('class="chart"') == 4 and html.count("<article>") == 8
     assert [level for level in re.findall(r"<h([1-4])", html)][:3] == ["1", "2", "2"]
 
