@@ -65,7 +65,7 @@ Paths in spec.json and command.txt are those of the machine that made the run.
 """
 
 
-def zip_run(folder: RunFolder, target: Path | BinaryIO) -> None:
+def zip_run(folder: RunFolder, target: str | Path | BinaryIO) -> None:
     """Write a finished run as a ZIP to a path, old or new but never half, or into an open binary file.
 
     Raises UserError where the run is not finished, has lost its answers, or the file cannot be written.
@@ -73,8 +73,8 @@ def zip_run(folder: RunFolder, target: Path | BinaryIO) -> None:
     result = folder.result()
     if result is None:
         raise UserError(f"Run {folder.id} is not finished, so there is nothing to export yet.")
-    if isinstance(target, Path):
-        with replacing(target) as file:
+    if isinstance(target, str | Path):
+        with replacing(Path(target)) as file:
             _write(folder, result, file)
     else:
         _write(folder, result, target)
