@@ -1,4 +1,4 @@
-"""The command line: `python -m spt run | rescore | runs | models | benchmarks | preview | doctor`.
+"""The command line: `python -m spt run | rescore | runs | report | export | push | models | …`.
 
 Loads torch only for a run.
 """
@@ -19,7 +19,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from spt import queue
+from spt import cli_share, queue
 from spt.console import Follow, follow_judge, show_facts, show_result
 from spt.events import Message, Result
 from spt.judge import LOCAL_JUDGES, JudgeSettings
@@ -247,6 +247,11 @@ def runs() -> None:
     out.print(table if table.row_count else f"No runs yet in {store.root}.")
     for problem in problems:
         _complain(problem)
+
+
+app.command()(cli_share.report)
+app.command()(cli_share.export)
+app.command()(cli_share.push)
 
 
 @app.command()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from spt.spec import UserError
 
@@ -111,3 +113,25 @@ def complete_lines(path: Path, offset: int = 0) -> tuple[list[bytes], int]:
         return [], 0
     end = data.rfind(b"\n") + 1
     return [line for line in data[:end].split(b"\n") if line], offset + end
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to write in place of `path`, which is replaced once all is written; after an error it is as it was.
+
+    For files that a user asked for by name: raises UserError where there is no place for them.
+    """
+    temporary = path.with_name(f".{path.name[:80]}.{os.getpid()}-{threading.get_ident()}.tmp")
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        with open(temporary, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {(error.strerror or str(error)).lower()}.") from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)

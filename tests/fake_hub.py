@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
 import threading
@@ -9,20 +10,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 @contextmanager
-def serve(models: dict[str, Path], commits: Sequence[str] = ()) -> Iterator[tuple[str, list[str]]]:
+def serve(
+    models: dict[str, Path], commits: Sequence[str] = (), uploads: Path | None = None
+) -> Iterator[tuple[str, list[str]]]:
     """Serve folders as `{id: folder}`; gives the address and the (growing) list of paths asked for.
 
     A data set's id starts with `datasets/`, and its one state has the `commits` too.
     An id that starts with `gated/` tells its files' names, and refuses the files themselves without the token
-    "let-me-in".
+    "let-me-in". With `uploads` that token may make models and write to them; they lie in folders there.
     """
     asked: list[str] = []
+    private: set[str] = set()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -34,7 +39,39 @@ def serve(models: dict[str, Path], commits: Sequence[str] = ()) -> Iterator[tupl
             self.do_GET()
 
         def do_POST(self) -> None:
-            self.do_GET()
+            path = unquote(urlsplit(self.path).path).strip("/")
+            write = path.endswith(("/repos/create", "/validate-yaml", "/preupload/main", "/commit/main"))
+            if uploads is None or not write:
+                return self.do_GET()
+            asked.append(path)
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            if self.headers.get("Authorization") != "Bearer let-me-in":
+                return self.answer(403, b"", {})
+            return self.write(uploads, path, [json.loads(line) for line in body.splitlines()])
+
+        def write(self, folder: Path, path: str, lines: list[dict[str, Any]]) -> None:
+            """Make a repository, say that all files are small, or take their content."""
+            if path == "api/validate-yaml":
+                return self.json({"errors": [], "warnings": []})
+            if path == "api/repos/create":
+                name = f"{lines[0]['organization']}/{lines[0]['name']}"
+                address = f"http://{self.headers['Host']}/{name}"
+                if name in models:
+                    return self.answer(409, json.dumps({"url": address}).encode(), {"Content-Type": "application/json"})
+                if lines[0].get("private"):
+                    private.add(name)
+                models[name] = folder / name
+                models[name].mkdir(parents=True)
+                return self.json({"url": address, "name": name})
+            name = "/".join(path.split("/")[2:4])
+            if path.endswith("/preupload/main"):
+                files = [{"path": f["path"], "uploadMode": "regular", "shouldIgnore": False} for f in lines[0]["files"]]
+                return self.json({"files": files})
+            for line in lines:
+                if line["key"] == "file":
+                    (models[name] / line["value"]["path"]).write_bytes(base64.b64decode(line["value"]["content"]))
+            address = f"http://{self.headers['Host']}/{name}/commit/{COMMIT}"
+            return self.json({"commitOid": COMMIT, "commitUrl": address, "success": True})
 
         def do_GET(self) -> None:
             path = unquote(urlsplit(self.path).path).strip("/")
@@ -65,7 +102,7 @@ def serve(models: dict[str, Path], commits: Sequence[str] = ()) -> Iterator[tupl
                 return self.json([self.entry(files[name], name) for name in asked_for if name in files])
             if path.startswith("api/"):
                 siblings = [{"rfilename": path, "size": file.stat().st_size} for path, file in files.items()]
-                return self.json({"id": name, "sha": commit, "siblings": siblings})
+                return self.json({"id": name, "sha": commit, "siblings": siblings, "private": name in private})
             if name.startswith("gated/") and self.headers.get("Authorization") != "Bearer let-me-in":
                 return self.answer(403, b"", {"X-Error-Code": "GatedRepo"})
             file = files.get("/".join(rest[2:]))
@@ -87,7 +124,7 @@ def serve(models: dict[str, Path], commits: Sequence[str] = ()) -> Iterator[tupl
             for key, value in {**headers, "Content-Length": str(len(body))}.items():
                 self.send_header(key, value)
             self.end_headers()
-            if self.command == "GET":
+            if self.command != "HEAD":
                 self.wfile.write(body)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
