@@ -14,6 +14,7 @@ from rich.table import Table
 
 from spt.events import (
     Checkpoint,
+    MemoryReduced,
     Message,
     MethodScored,
     PhaseStarted,
@@ -50,6 +51,8 @@ class Follow:
         if isinstance(message, Predictions | Checkpoint | PromptFiles):
             return
         self.view.update([message])
+        if isinstance(message, MemoryReduced):
+            self.console.print(f"[yellow]{escape(message.detail)}[/yellow]", highlight=False)
         if self.console.is_terminal:
             left = self.view.seconds_left
             self.bar.update(

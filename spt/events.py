@@ -142,6 +142,19 @@ class Probe(_Event):
     arms: dict[Method, ProbeScores] = Field(default_factory=dict, description="the further arms, same items")
 
 
+class MemoryReduced(_Event):
+    """The device ran out of memory, and from here on the same work is done in smaller portions.
+
+    `at_once` is the new limit: tokens of a forward pass in tuning, items of a batch in evaluation. `detail` is one
+    sentence for the user. A resumed run begins with the last limits, so that it computes what an unbroken one would.
+    """
+
+    type: Literal["memory_reduced"] = "memory_reduced"
+    what: Literal["tuning", "evaluation"]
+    at_once: int
+    detail: str
+
+
 class RunStopped(_Event):
     type: Literal["run_stopped"] = "run_stopped"
 
@@ -189,7 +202,7 @@ class RunFinished(_Event):
 
 Event = Annotated[
     RunStarted | PhaseStarted | Progress | ModelLoaded | DataLoaded | MethodScored | StepLoss | Probe
-    | RunStopped | RunFailed | RunFinished,
+    | MemoryReduced | RunStopped | RunFailed | RunFinished,
     Field(discriminator="type"),
 ]
 event_adapter: TypeAdapter[Event] = TypeAdapter(Event)
@@ -226,6 +239,11 @@ class ResumeState:
     checkpoint: Checkpoint | None = None
     predictions: Mapping[Method, tuple[Prediction, ...]] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
+
+    def limit(self, what: str) -> int | None:
+        """How much at once those attempts found to fit, where memory ran out (`MemoryReduced`); else None."""
+        found = [e.at_once for e in self.events if isinstance(e, MemoryReduced) and e.what == what]
+        return found[-1] if found else None
 
 
 Message = Event | Predictions | Checkpoint | PromptFiles

@@ -18,7 +18,7 @@ from torch import Tensor
 from spt import benchmarks, controls, events, models, run_checks
 from spt.analysis import analyse
 from spt.benchmarks.base import Benchmark, Example, Split
-from spt.evaluation import Evaluator
+from spt.evaluation import EVAL_BATCH, Evaluator
 from spt.events import Message, Phase, Predictions, PromptFiles, ResumeState, phases_of
 from spt.machine import device_name, peak_memory_mb, reset_peak_memory, versions
 from spt.metrics import MethodScores, Prediction, Rate
@@ -108,7 +108,7 @@ def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Generator[Mess
         ),
     )
     prompter = Prompter(loaded.tokenizer, benchmark, chat, shots, loaded.eos_ids, _virtual_ids(virtual, spec))
-    evaluator = Evaluator(loaded, benchmark, prompter)
+    evaluator = Evaluator(loaded, benchmark, prompter, resume.limit("evaluation") or EVAL_BATCH)
     steps = {event.step: event for event in resume.events if isinstance(event, events.StepLoss)}
     seconds = seconds_so_far(resume)
     job = _Job(
@@ -210,7 +210,7 @@ def _score(job: _Job, method: Method, items: Sequence[Example]) -> Iterator[tupl
         if any(item.id not in done for item in batch):
             rows = job.evaluator.answer(method, batch)
             done |= {row.id: row for row in rows}
-            messages.append(Predictions(method, rows))
+            messages += [*_taken(job.evaluator.notices), Predictions(method, rows)]
         yield sum(item.id in done for item in items), messages
     job.answers[method] = [done[item.id] for item in items]
     job.scores[method] = MethodScores.of(job.answers[method], job.benchmark.closed)
@@ -225,20 +225,21 @@ def _tune(job: _Job) -> Iterator[Message]:
         for arm, own in zip(spec.arms, rows, strict=True)
     ]
     job.virtual.set(torch.cat(vectors))
-    tuner = Tuner(job.loaded, job.virtual, rows, len(job.split.train), spec)
+    tuner = Tuner(job.loaded, job.virtual, rows, len(job.split.train), spec, job.resume.limit("tuning"))
     if checkpoint is not None:
         tuner.restore(checkpoint)
     yield events.PhaseStarted(phase="tuning", total=spec.steps)
     probed = {event.step for event in job.resume.events if isinstance(event, events.Probe)}
     if spec.probe_every and tuner.step_done not in probed and _probe_due(spec, tuner.step_done):
-        yield _probe(job, tuner.step_done)
+        yield from _probe(job, tuner.step_done)
     while tuner.step_done < spec.steps:
         step_loss = tuner.step()
         job.steps[step_loss.step] = step_loss
+        yield from _taken(tuner.notices)
         yield step_loss
         yield tuner.checkpoint()
         if _probe_due(spec, tuner.step_done):
-            yield _probe(job, tuner.step_done)
+            yield from _probe(job, tuner.step_done)
     for arm, own_vectors in zip(spec.arms, tuner.vectors.split(spec.virtual_tokens), strict=True):
         yield PromptFiles(_soft_prompt(job, own_vectors).files(), arm.name)
 
@@ -256,7 +257,14 @@ def _probe_due(spec: RunSpec, step: int) -> bool:
     return spec.probe_every > 0 and (step % spec.probe_every == 0 or step == spec.steps)
 
 
-def _probe(job: _Job, step: int) -> events.Probe:
+def _taken(notices: list[events.MemoryReduced]) -> list[Message]:
+    """Notices that were not told yet; they count as told."""
+    taken: list[Message] = [*notices]
+    notices.clear()
+    return taken
+
+
+def _probe(job: _Job, step: int) -> Iterator[Message]:
     items = job.items[: job.spec.probe_items]
     rows = {arm.name: job.evaluator.answer_all(arm.name, items) for arm in job.spec.arms}
     scores = {
@@ -268,7 +276,8 @@ def _probe(job: _Job, step: int) -> events.Probe:
         for name, found in rows.items()
     }
     real = scores.pop("soft_prompt")
-    return events.Probe(
+    yield from _taken(job.evaluator.notices)
+    yield events.Probe(
         step=step,
         format=real.format,
         knowledge=real.knowledge,

@@ -19,6 +19,7 @@ from filelock import FileLock, Timeout
 from spt.events import Message, RunFailed, RunStopped
 from spt.files import disk_errors, write_atomic
 from spt.home import home, make_home
+from spt.out_of_memory import is_out_of_memory
 from spt.spec import UserError
 from spt.store import RunFolder, Status
 
@@ -151,7 +152,7 @@ def _memory_errors() -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if not isinstance(error, MemoryError) and type(error).__name__ != "OutOfMemoryError":  # torch's, by name
+        if not is_out_of_memory(error):
             raise
         raise UserError(
             "The device ran out of memory; choose a smaller model, a lower precision or a smaller batch size."

@@ -17,8 +17,9 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from spt.batching import Prefix, last_logits, left_pad, shared_prefix
-from spt.events import Checkpoint, StepLoss
+from spt.events import Checkpoint, MemoryReduced, StepLoss
 from spt.models import LoadedModel
+from spt.out_of_memory import is_out_of_memory, release
 from spt.prompt import VirtualTokens
 from spt.spec import RunSpec
 
@@ -96,11 +97,14 @@ class Tuner:
         rows: Sequence[Mapping[int, TrainingRow]],
         train_size: int,
         spec: RunSpec,
+        tokens_at_once: int | None = None,
     ) -> None:
+        """`tokens_at_once`: of one forward pass, where less than usual is known to fit."""
         assert virtual.vectors is not None, "set the initial vectors first"
         self.loaded, self.rows, self.train_size, self.spec = loaded, rows, train_size, spec
         self.vectors = virtual.vectors
-        self.tokens_at_once = TOKENS_AT_ONCE[loaded.device.type]
+        self.tokens_at_once = tokens_at_once or TOKENS_AT_ONCE[loaded.device.type]
+        self.notices: list[MemoryReduced] = []  # for the caller to take
         texts = [row.context + row.target for own in rows for row in own.values()]
         head = shared_prefix(loaded, texts, 0, frozen_below=virtual.first_id)
         self.prefix = Prefix.of(loaded, texts[0][:head]) if head else None
@@ -118,8 +122,7 @@ class Tuner:
         ]
         rate = self.peak_rate * min(1.0, step / WARMUP_STEPS)
         self.optimizer.param_groups[0]["lr"] = rate
-        self.optimizer.zero_grad()
-        losses = backward(self.loaded, batches, self.tokens_at_once, self.prefix)
+        losses = self._backward(batches)
         norms = self._clip()
         self.optimizer.step()
         self.step_done = step
@@ -131,6 +134,36 @@ class Tuner:
             seconds=time.perf_counter() - start,
             arms={arm.name: loss for arm, loss in list(zip(self.spec.arms, losses, strict=True))[1:]},
         )
+
+    def _backward(self, batches: Sequence[Sequence[TrainingRow]]) -> list[float]:
+        """Gradient and losses of a step. Where memory runs out, the step begins again with half as many tokens at once.
+
+        The parts add up to the same gradient, so the curve stays what it was. At one row a part nothing is left to
+        halve, and the error passes.
+        """
+        while True:
+            self.optimizer.zero_grad()
+            try:
+                return backward(self.loaded, batches, self.tokens_at_once, self.prefix)
+            except (RuntimeError, MemoryError) as error:
+                smaller = self._half(batches)
+                if smaller is None or not is_out_of_memory(error):
+                    raise
+            self.optimizer.zero_grad()
+            release()
+            self.tokens_at_once = smaller
+            detail = (
+                f"The device ran out of memory in tuning: rows now go through the model {smaller} tokens at once. "
+                "The gradient is summed up over them, so the numbers stay the same."
+            )
+            self.notices.append(MemoryReduced(what="tuning", at_once=smaller, detail=detail))
+
+    def _half(self, batches: Sequence[Sequence[TrainingRow]]) -> int | None:
+        """Half the tokens of the largest part that a step has now; None where every part is a single row."""
+        head = len(self.prefix.ids) if self.prefix else 0
+        rows = [(arm, row) for arm, batch in enumerate(batches) for row in batch]
+        several = [part for part in _parts(rows, self.tokens_at_once, head) if len(part) > 1]
+        return max((len(part) * (len(part[-1][1]) - head) for part in several), default=0) // 2 or None
 
     def _clip(self) -> list[float]:
         """Clip the gradient of each arm by itself; returns the norms before that."""

@@ -17,6 +17,7 @@ from spt.events import (
     PHASES,
     DataLoaded,
     Event,
+    MemoryReduced,
     MethodScored,
     ModelLoaded,
     Phase,
@@ -104,6 +105,7 @@ class RunView:
     scores: dict[Method, MethodScores] = field(default_factory=dict)
     result: Result | None = None
     message: str = ""  # why it failed, or that it was stopped
+    notices: list[str] = field(default_factory=list)  # what was changed on the way, the last one last
     _paces: dict[Phase, _Pace] = field(default_factory=lambda: {phase: _Pace() for phase in PHASES})
     _clock: float | None = None  # time of the previous event of this attempt
 
@@ -223,6 +225,8 @@ class RunView:
                 for phase in PHASES:
                     last = self.spec.methods[-1] if phase == "controls" else phase
                     self._paces[phase].complete |= event.method == last
+            case MemoryReduced():
+                self.notices.append(event.detail)
             case RunStopped():
                 self.state, self.message = "stopped", "Stopped; it can be resumed"
             case RunFailed():
