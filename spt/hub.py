@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import errno
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx2
-from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download
+from huggingface_hub import HfApi, constants, hf_hub_download, snapshot_download, try_to_load_from_cache
 from huggingface_hub.errors import (
+    EntryNotFoundError,
     GatedRepoError,
     HfHubHTTPError,
     HFValidationError,
@@ -38,8 +40,7 @@ def fetch(
     check: called with a folder that holds at least config.json, before weights are downloaded; may raise UserError.
     Raises UserError: unknown id or revision, gated, no network, not cached while offline, no safetensors, disk full.
     """
-    where = f"{name} at revision {revision}" if revision else name
-    try:
+    with _errors(name, revision):
         try:
             info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=10)
         except (OfflineModeIsEnabled, httpx2.TransportError) as error:
@@ -56,6 +57,31 @@ def fetch(
         _check_disk(name, sum(weights.values()))
         report(f"Downloading {name} ({sum(weights.values()) / 1e6:.0f} MB, unless cached)")
         return Path(snapshot_download(name, revision=commit, allow_patterns=PATTERNS, ignore_patterns=IGNORED)), commit
+
+
+def fetch_config(name: str, revision: str | None, timeout: float = 10.0) -> Path:
+    """A folder that holds config.json of a hub model; of what the cache lacks, that file alone is downloaded.
+
+    timeout: seconds for the hub to answer. Raises UserError as `fetch` does.
+    """
+    with _errors(name, revision):
+        cached = try_to_load_from_cache(name, "config.json", revision=revision)
+        if isinstance(cached, str):  # whether it is the newest is for `fetch` to find out
+            return Path(cached).parent
+        try:
+            return Path(hf_hub_download(name, "config.json", revision=revision, etag_timeout=timeout)).parent
+        except LocalEntryNotFoundError:
+            raise _not_cached(name, offline=constants.is_offline_mode()) from None
+        except EntryNotFoundError:
+            raise UserError(f"{name} has no config.json on the hub: spt loads safetensors, or a GGUF file.") from None
+
+
+@contextmanager
+def _errors(name: str, revision: str | None) -> Iterator[None]:
+    """Turn what can go wrong with the hub into a UserError."""
+    where = f"{name} at revision {revision}" if revision else name
+    try:
+        yield
     except GatedRepoError:
         raise UserError(f"{name} is gated: accept its licence on its hub page, then set HF_TOKEN.") from None
     except RevisionNotFoundError:
@@ -85,12 +111,16 @@ def _from_cache(name: str, revision: str | None, offline: bool) -> tuple[Path, s
             )
         )
     except LocalEntryNotFoundError:
-        why = "HF_HUB_OFFLINE is set" if offline else "the hub cannot be reached"
-        what = name if "/" in name else f"{name!r} is no preset, it"
-        raise UserError(
-            f"{what} is not in the cache and {why}: connect, or use --model bundled or a local folder of safetensors."
-        ) from None
+        raise _not_cached(name, offline) from None
     return folder, folder.name
+
+
+def _not_cached(name: str, offline: bool) -> UserError:
+    why = "HF_HUB_OFFLINE is set" if offline else "the hub cannot be reached"
+    what = name if "/" in name else f"{name!r} is no preset, it"
+    return UserError(
+        f"{what} is not in the cache and {why}: connect, or use --model bundled or a local folder of safetensors."
+    )
 
 
 def _check_disk(name: str, size: int) -> None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Collection
 from pathlib import Path
 
-import psutil
 import torch
 from torch import nn
-from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig
+from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedConfig, PreTrainedModel
 from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
 from transformers.pytorch_utils import Conv1D
 
+from spt.memory import free_ram
 from spt.spec import UserError
 
 HEADROOM = 512 << 20  # bytes for the activations of a batch and the libraries' buffers
@@ -75,34 +76,38 @@ def require_all_weights(missing: Collection[str], name: str) -> None:
         raise UserError(f"{name} is not a whole causal language model: its files have no {first}{more}.")
 
 
-def estimate_memory(config: PreTrainedConfig, precision: str, cuda: bool = False) -> int:
-    """Bytes that a model's weights take, from its config alone: it is built on torch's meta device, without data."""
+def skeleton(config: PreTrainedConfig, precision: str, cuda: bool) -> PreTrainedModel:
+    """The model on torch's meta device: shapes and types as they will be computed with, and no data."""
+    wide = torch.bfloat16 if precision == "bf16" or (precision == "4bit" and cuda) else torch.float32
+    bare = copy.deepcopy(config)
+    if getattr(bare, "quantization_config", None):
+        del bare.quantization_config
     with torch.device("meta"):
-        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
-    wide = 2 if precision == "bf16" or (precision == "4bit" and cuda) else 4
-    total = sum(parameter.numel() * wide for parameter in model.parameters())  # tied ones come once
-    if precision == "4bit":
-        head = model.get_output_embeddings()  # bitsandbytes leaves it as it is
+        return AutoModelForCausalLM.from_config(bare, dtype=wide, trust_remote_code=False).eval().requires_grad_(False)
+
+
+def weight_bytes(model: PreTrainedModel, bits: float | None) -> int:
+    """Bytes of a model's parameters, tied ones once. `bits`: of each weight of its linear layers; None = as they are.
+
+    Whoever quantises leaves embeddings, norms and the head as they are.
+    """
+    total = sum(parameter.nbytes for parameter in model.parameters())
+    if bits is not None:
+        head = model.get_output_embeddings()
         for module in model.modules():
             if isinstance(module, nn.Linear | Conv1D) and module is not head:
-                total -= int(module.weight.numel() * (wide - NF4_BYTES))
+                total += int(module.weight.numel() * bits / 8) - module.weight.nbytes
     return total
 
 
+def estimate_memory(config: PreTrainedConfig, precision: str, cuda: bool = False) -> int:
+    """Bytes that a model's weights take, from its config alone."""
+    return weight_bytes(skeleton(config, precision, cuda), 8 * NF4_BYTES if precision == "4bit" else None)
+
+
 def available_memory(target: torch.device) -> int:
-    """Free bytes on a device. In a container with a memory limit, what is left of the limit counts."""
-    if target.type == "cuda":
-        return torch.cuda.mem_get_info(target)[0]
-    free = psutil.virtual_memory().available
-    group = Path("/sys/fs/cgroup")
-    try:
-        limit = (group / "memory.max").read_text().strip()
-        used = int((group / "memory.current").read_text())
-        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-    except (OSError, ValueError):  # no cgroup v2: not Linux, or no container
-        return free
-    # Cached files count as used, and make room when it is needed.
-    return free if limit == "max" else min(free, int(limit) - used + int(stat.get("inactive_file", 0)))
+    """Free bytes on a device."""
+    return torch.cuda.mem_get_info(target)[0] if target.type == "cuda" else free_ram()
 
 
 def check_memory(config: PreTrainedConfig, precision: str, target: torch.device, name: str) -> None:
