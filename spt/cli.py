@@ -1,6 +1,6 @@
 """The command line: `python -m spt run | rescore | runs | report | export | push | models | …`.
 
-Loads torch only for a run.
+Loads torch only for a run and for its memory.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Collection
+from json import dumps
 from types import FrameType
 from typing import Annotated, Any
 
@@ -141,8 +142,11 @@ def _execute(folder: RunFolder, console: Console, again: bool, made: bool) -> No
     try:
         with follow.bar:
             from spt.experiment import ModelCache  # torch: seconds, so the bar is there first
+            from spt.memory import warning
             from spt.runner import execute
 
+            if (sentence := warning(spec)) is not None:
+                err.print(f"[yellow]{escape(sentence)}[/yellow]", highlight=False, soft_wrap=True)
             status = execute(folder, ModelCache(), listen, again=again)
     except UserError as error:
         if made and not folder.has_work():
@@ -303,6 +307,26 @@ def preview(
     from spt.preview import preview
 
     show_preview(out, preview(RunSpec.parse(**settings), rows))
+
+
+@app.command()
+@_with_spec_options()
+def memory(
+    json: Annotated[bool, typer.Option("--json", help="print the estimate as JSON, sizes in bytes")] = False,
+    **settings: Any,
+) -> None:
+    """Estimate what a run will need and whether the device has it, from the model's config: no weights are loaded.
+
+    Example: [bold]python -m spt memory --model Qwen/Qwen3-0.6B-Base --benchmark gsm8k --precision 4bit[/bold]
+    """
+    from spt.console import show_estimate
+    from spt.memory import of_spec
+
+    estimate = of_spec(RunSpec.parse(**settings))
+    if json:
+        sys.stdout.write(dumps(estimate.facts(), indent=1) + "\n")
+    else:
+        show_estimate(out, estimate)
 
 
 @app.command()

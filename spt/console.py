@@ -22,6 +22,7 @@ from spt.events import (
     PromptFiles,
     Result,
 )
+from spt.memory import Estimate, gigabytes
 from spt.metrics import Agreement, MethodScores, Rate
 from spt.preview import Preview
 from spt.store import RunFolder
@@ -184,6 +185,29 @@ def show_preview(console: Console, shown: Preview) -> None:
         # Marked by brackets as well as by colour: the output may go to a file.
         marked = f"[reverse]⟦{escape(row.target)}⟧[/reverse]"
         console.print(escape(row.context) + marked, highlight=False, soft_wrap=True)
+
+
+def show_estimate(console: Console, estimate: Estimate) -> None:
+    """The parts of a memory estimate, their sum, and what the device has."""
+    table = Table(title=escape(f"{estimate.model} in {estimate.precision}"), title_justify="left", box=SIMPLE_HEAD)
+    table.add_column("Part")
+    table.add_column("Needs", justify="right")
+    for name, size in estimate.parts.items():
+        table.add_row(name, gigabytes(size))
+    table.add_section()
+    table.add_row("at once, at most", gigabytes(estimate.total))
+    console.print(table)
+    work = estimate.work
+    lengths = " (typical lengths: the benchmark is not read)" if work.assumed else ""
+    console.print(
+        f"{count(estimate.parameters, 'parameter')}; {count(work.rows, 'row')} a step of up to {work.row_tokens} "
+        f"tokens, prompts of up to {work.context_tokens}{lengths}. Tuning and answering take turns: the larger counts.",
+        highlight=False,
+    )
+    if estimate.rough:
+        console.print("Activations are a rule of thumb: this architecture could not be tried.", highlight=False)
+    colour = {"fits": "green", "tight": "yellow", "does not fit": "red"}[estimate.verdict]
+    console.print(f"[{colour}]{escape(estimate.sentence)}[/{colour}]", highlight=False)
 
 
 def show_facts(console: Console, facts: dict[str, Any]) -> None:

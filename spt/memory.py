@@ -190,6 +190,21 @@ def of_spec(spec: RunSpec) -> Estimate:
     return of_spec(spec)
 
 
+def warning(spec: RunSpec) -> str | None:
+    """One sentence where a run does not fit by the estimate, for before it loads; else None. Imports torch.
+
+    A warning and no refusal: it is an estimate, and a run halves its work where memory runs out. Of a model or a
+    benchmark that cannot be had nothing is said here, since loading says it.
+    """
+    from spt.memory_parts import of_spec
+
+    try:
+        estimate = of_spec(spec, timeout=1.0)
+    except UserError:
+        return None
+    return estimate.sentence if estimate.verdict == "does not fit" else None
+
+
 def ask(spec: RunSpec, timeout: float = 60.0) -> Estimate:
     """The same for a process that must not import torch: made by `python -m spt memory`, once for the same question.
 
@@ -207,8 +222,8 @@ def ask(spec: RunSpec, timeout: float = 60.0) -> Estimate:
     except subprocess.TimeoutExpired:
         raise UserError(f"The memory of {spec.model} could not be estimated within {timeout:.0f} seconds.") from None
     if done.returncode:
-        said = done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"]
-        raise UserError(said[-1] if done.returncode == 2 else f"The memory estimate failed: {said[-1]}")
+        said = (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1]
+        raise UserError(said if done.returncode == 2 else f"The memory of {spec.model} could not be estimated: {said}")
     estimate = Estimate.model_validate(json.loads(done.stdout))
     write_atomic(file, estimate.model_dump_json().encode())
     return estimate

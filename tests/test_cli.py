@@ -25,7 +25,7 @@ from spt.spec import RunSpec
 from spt.store import Store
 from tests.runs import eventually, outcome, small_spec, steps, unbroken
 
-COMMANDS = ("run", "rescore", "runs", "report", "export", "push", "models", "benchmarks", "preview", "doctor")
+COMMANDS = ("run", "rescore", "runs", "report", "export", "push", "models", "benchmarks", "preview", "memory", "doctor")
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from torch import nn
 
 from spt import experiment
 from spt.evaluation import EVAL_BATCH
-from spt.events import Checkpoint, MemoryReduced, Predictions, RunFailed, StepLoss
+from spt.events import MemoryReduced, RunFailed, StepLoss
 from spt.experiment import ModelCache
 from spt.models import LoadedModel
 from spt.out_of_memory import is_out_of_memory
@@ -122,31 +122,27 @@ def test_answering_goes_on_in_halves_with_the_same_answers(
     assert limited.result().methods == free.result().methods  # type: ignore[union-attr]
 
 
-def test_a_limited_run_that_is_killed_goes_on_to_the_same_bits(tiny: Tiny, cache: ModelCache, tmp_path: Path) -> None:
-    """The device is as small when the run goes on, or has room again: the limits that were found are kept."""
-    spec = small_spec(tiny("llama"), batch_size=6)
+@pytest.mark.parametrize("room_again", [False, True])
+def test_a_limited_run_that_is_killed_goes_on_to_the_same_bits(
+    room_again: bool, tiny: Tiny, cache: ModelCache, tmp_path: Path
+) -> None:
+    """Whether the device is as small when the run goes on, or has room again: the limits that were found are kept."""
+    spec = small_spec(tiny("llama"), batch_size=6, items=16)
     cache.get(spec, lambda note: None)
     assert cache.loaded is not None
-    with (
-        device_of(cache.loaded, tokens=150, gradient=True),
-        device_of(cache.loaded, tokens=250, gradient=False),
-    ):
+    folder = Store(tmp_path / "broken").create(spec)
+    with device_of(cache.loaded, tokens=150, gradient=True), device_of(cache.loaded, tokens=250, gradient=False):
         whole = run(spec, cache, tmp_path / "whole")
-        folders = []
-        for number, moment in enumerate((MemoryReduced, Predictions, StepLoss, Checkpoint)):
-            folder = Store(tmp_path / str(number)).create(spec)
-            tuned = False
-            for message in experiment.run(spec, folder.resume_state(), cache):
-                folder.append(message)
-                tuned |= isinstance(message, MemoryReduced) and message.what == "tuning"
-                if isinstance(message, moment) and (tuned or moment is Predictions):
-                    break
-            assert folder.status() == "interrupted"
-            folders.append(folder)
-        assert notices(whole)[-1].what == "tuning" or len(notices(whole)) > 1
-    for folder in folders:
-        execute(folder, cache)  # with room again
-        assert outcome(folder) == outcome(whole)
+        assert [n.what for n in notices(whole)][:: len(notices(whole)) - 1] == ["evaluation", "tuning"]
+        for message in experiment.run(spec, folder.resume_state(), cache):
+            folder.append(message)
+            if isinstance(message, StepLoss if room_again else MemoryReduced) and notices(folder)[-1].what == "tuning":
+                break
+        assert folder.status() == "interrupted"
+        if not room_again:
+            execute(folder, cache)
+    execute(folder, cache)
+    assert outcome(folder) == outcome(whole)
 
 
 @pytest.mark.parametrize("gradient", [True, False])
@@ -155,14 +151,15 @@ def test_at_one_row_it_fails_with_one_sentence(gradient: bool, tiny: Tiny, cache
     cache.get(spec, lambda note: None)
     assert cache.loaded is not None
     folder = Store(tmp_path).create(spec)
-    with device_of(cache.loaded, tokens=10, gradient=gradient), pytest.raises(UserError, match="ran out of memory"):
+    with (
+        device_of(cache.loaded, tokens=10, gradient=gradient) as refused,
+        pytest.raises(UserError, match="ran out of memory"),
+    ):
         execute(folder, cache)
     last = folder.events()[-1]
     assert isinstance(last, RunFailed) and "smaller model" in last.message and not last.detail
-    if gradient:
-        assert notices(folder), "two rows were tried one by one first"
-    else:
-        assert [n.at_once for n in notices(folder)] == [8, 4, 2, 1]
+    assert len(refused) == (2 if gradient else 5), "2 rows; 16 items; halved down to one"
+    assert not notices(folder), "limits that did not help are not kept for when there is room again"
 
 
 def test_other_errors_are_not_tried_again(tiny: Tiny, cache: ModelCache, tmp_path: Path) -> None:
