@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 
 from spt.home import home
+from spt.memory import free_ram
 
 PACKAGES = (
     "torch", "transformers", "peft", "accelerate", "datasets", "bitsandbytes", "gguf", "huggingface_hub", "gradio",
@@ -33,7 +34,7 @@ def report() -> dict[str, Any]:
         "platform": platform.platform(),
         "cores": _cores(),
         "devices": _devices(),
-        "memory": {"total_gb": _gb(memory.total), "free_gb": _gb(_free_memory())},
+        "memory": {"total_gb": _gb(memory.total), "free_gb": _gb(free_ram())},
         "disk": {"home": str(root), "free_gb": _gb(disk.free), "writable": os.access(existing, os.W_OK)},
         "models": _models(),
         "hub": _hub(),
@@ -70,14 +71,6 @@ def _devices() -> list[dict[str, Any]]:
     processor = platform.processor() or platform.machine()
     devices.append({"device": "cpu", "name": processor, "threads": torch.get_num_threads()})
     return devices
-
-
-def _free_memory() -> int:
-    import torch
-
-    from spt.model_checks import available_memory
-
-    return available_memory(torch.device("cpu"))
 
 
 def _models() -> dict[str, str]:

@@ -57,31 +57,47 @@ class Workload(BaseModel):
     @classmethod
     def of(cls, spec: RunSpec) -> Workload:
         """Of a run; the rows are read where that needs no download. Raises UserError where they are unusable."""
+        if spec.benchmark.startswith("lm_eval:"):  # to know more of it, its data would be downloaded
+            return cls._typical(spec, "worked", instruction=0, answer_tokens=256, options=4)
         benchmark = for_spec(spec)
-        form, assumed = benchmark.format, benchmark.hub is not None and not spec.data_dir
-        options = 4 if form.closed else 1
-        if assumed:
-            question, target = _ASSUMED["closed" if form.closed else "worked" if form.max_new_tokens > 100 else "short"]
-            context = len(benchmark.instruction) + spec.shots * (question + target) + question
-        else:
-            benchmark, split = load(spec)
-            layout = benchmark.layout
-            question = max(len(layout.prompt(row)) for row in split.train)
-            target = max(len(row.target) for row in split.train)
-            # The longest examples that can be drawn; a file of very unlike rows is told high.
-            shots = sorted(len(layout.prompt(row, [row])) - len(layout.prompt(row)) for row in split.train)
-            asked = max(len(layout.prompt(row)) for row in split.test)
-            context = len(layout.instruction(benchmark)) + sum(shots[-spec.shots :]) + asked
-            options = max((len(row.options) for row in split.test), default=options)
-        around = CHAT_TOKENS * (1 + spec.shots)
+        form = benchmark.format
+        if benchmark.hub is not None and not spec.data_dir:
+            kind = "closed" if form.closed else "worked" if form.max_new_tokens > 100 else "short"
+            options = 4 if form.closed else 1
+            return cls._typical(spec, kind, len(benchmark.instruction), form.max_new_tokens, options)
+        benchmark, split = load(spec)
+        layout = benchmark.layout
+        # The longest examples that can be drawn; a file of very unlike rows is told high.
+        shots = sorted(len(layout.prompt(row, [row])) - len(layout.prompt(row)) for row in split.train)[-spec.shots :]
+        asked = max(len(layout.prompt(row)) for row in split.test)
+        return cls._counted(
+            spec,
+            question=max(len(layout.prompt(row)) for row in split.train),
+            target=max(len(row.target) for row in split.train),
+            context=len(layout.instruction(benchmark)) + sum(shots) + asked,
+            answer_tokens=form.max_new_tokens,
+            options=max(len(row.options) for row in split.test),
+        )
+
+    @classmethod
+    def _typical(cls, spec: RunSpec, kind: str, instruction: int, answer_tokens: int, options: int) -> Workload:
+        question, target = _ASSUMED[kind]
+        context = instruction + spec.shots * (question + target) + question
+        found = cls._counted(spec, question, target, context, answer_tokens, options)
+        return found.model_copy(update={"assumed": True})
+
+    @classmethod
+    def _counted(
+        cls, spec: RunSpec, question: int, target: int, context: int, answer_tokens: int, options: int
+    ) -> Workload:
+        """From lengths in characters."""
         return cls(
             rows=spec.batch_size * len(spec.arms),
             row_tokens=spec.virtual_tokens + _tokens(question + target) + CHAT_TOKENS,
             target_tokens=_tokens(target) + 1,
-            context_tokens=_tokens(context) + around,
-            answer_tokens=form.max_new_tokens,
+            context_tokens=_tokens(context) + CHAT_TOKENS * (1 + spec.shots),
+            answer_tokens=answer_tokens,
             options=max(1, options),
-            assumed=assumed,
         )
 
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 import torch
+from rich.console import Console
 from torch import nn
 
 from spt import experiment
+from spt.console import Follow
 from spt.evaluation import EVAL_BATCH
 from spt.events import MemoryReduced, RunFailed, StepLoss
 from spt.experiment import ModelCache
@@ -86,6 +88,10 @@ def test_tuning_goes_on_in_halves_with_the_same_curve(
     told = notices(limited)
     assert told and all(n.what == "tuning" and f"{n.at_once} tokens at once" in n.detail for n in told)
     assert len(told) == len(refused), "each is told once, and what was learnt is kept for later steps"
+    console = Console(record=True, width=200)
+    follow = Follow(console, Store(tmp_path / "followed").create(spec))
+    follow(told[-1])
+    assert told[-1].detail in console.export_text(), "the command line says it"
     view = RunView.of(limited.events(), spec)
     assert view.notices == [n.detail for n in told] and view.state == "finished"
 
