@@ -221,7 +221,7 @@ def warning(spec: RunSpec) -> str | None:
     return estimate.sentence if estimate.verdict == "does not fit" else None
 
 
-def ask(spec: RunSpec, timeout: float = 60.0) -> Estimate:
+def ask(spec: RunSpec, timeout: float = 180.0) -> Estimate:
     """The same for a process that must not import torch: made by `python -m spt memory`, once for the same question.
 
     It is kept under `home()/estimates`; the free memory in it is that of now. Takes seconds the first time and

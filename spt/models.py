@@ -178,6 +178,11 @@ def _load_folder(folder: Path, name: str, revision: str | None, precision: str, 
         raise UserError(f"{name} cannot be loaded in {precision} on {target}: {_first_line(error)}") from error
     model, info = read
     require_all_weights(info["missing_keys"], name)
+    for module in model.modules():
+        # Else a pass without gradient repacks 4-bit weights for AVX-512, for good and with coarser scales: the numbers
+        # would depend on what ran before, and layers narrower than 64 cannot be packed at all.
+        if hasattr(module, "support_avx512bf16_for_cpu"):
+            module.support_avx512bf16_for_cpu = False
     return _finish(model, tokenizer, name, revision, precision, target)
 
 
