@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 
 from spt.analysis import Analysis
-from spt.findings import Finding, Tone, about
+from spt.findings import Finding, Tone, about, percent
 from spt.spec import Method
 from spt.stats import Equivalence, PairedDifference, UnpairedDifference
-from spt.ui.text import CONTROLS, METRICS, colour, esc, method_title, percent, points
+from spt.ui.text import CONTROLS, METRICS, colour, esc, method_title, points
 
 # What a tone means for reading the score, as sign and word: colour only repeats it.
 TONES: dict[Tone, tuple[str, str]] = {"good": ("●", "supports"), "bad": ("▲", "doubt"), "neutral": ("–", "note")}

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from spt.events import DataLoaded, Phase, phases_of
+from spt.findings import percent
 from spt.presets import PRESETS
 from spt.spec import METHODS, RunSpec
 from spt.store import Status
 from spt.ui.follow import Listed
 from spt.ui.scores import headline
-from spt.ui.text import benchmark_title, colour, esc, marks, method_title, percent, short_model
+from spt.ui.text import benchmark_title, colour, esc, marks, method_title, short_model
 from spt.view import RunView, count, duration
 
 STATUS: dict[Status, str] = {

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from math import sqrt
 
 from spt.analysis import OTHER, REFERENCE, Cells
-from spt.findings import SETTLED
+from spt.findings import SETTLED, percent
 from spt.spec import METHODS, TUNED_ITEMS, Method
-from spt.ui.text import CONTROLS, colour, esc, method_note, method_title, percent
+from spt.ui.text import CONTROLS, colour, esc, method_note, method_title
 
 
 def _cell(name: str, number: int, n: int, label: str = "") -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from statistics import fmean
 
+from spt.findings import percent
 from spt.metrics import Agreement, JudgeInfo, MethodScores, Rate
 from spt.spec import METHODS, TUNED_ITEMS, Method, RunSpec
-from spt.ui.text import METRICS, colour, esc, interval, method_note, method_title, percent, points
+from spt.ui.text import METRICS, colour, esc, interval, method_note, method_title, points
 from spt.view import count
 
 BY = {

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from spt.events import ModelLoaded, Result
+from spt.findings import percent
 from spt.metrics import MethodScores, Prediction
 from spt.spec import METHODS, Method, RunSpec
 from spt.ui.rates import tax
-from spt.ui.text import esc, percent, points
+from spt.ui.text import esc, points
 from spt.view import count, duration
 
 MAX_ROWS = 1500  # answers of a run that a page carries for download; of more, the run folder has them

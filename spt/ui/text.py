@@ -57,11 +57,6 @@ def colour(method: Method) -> str:
     return COLOUR.get(method, "seed")
 
 
-def percent(share: float) -> str:
-    """`62 %`, with a thin no-break space."""
-    return f"{share * 100:.0f}\u202f%"
-
-
 def points(difference: float) -> str:
     """A difference of two shares in percentage points; a minus is a real minus."""
     value = round(difference * 100)
