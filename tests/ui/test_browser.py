@@ -10,7 +10,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,7 +22,7 @@ from spt.events import RunStopped
 from spt.spec import RunSpec
 from spt.store import Store
 from tests import fake_judge
-from tests.runs import small_spec
+from tests.runs import eventually, small_spec
 from tests.ui import samples
 
 ROOT = Path(__file__).parents[2]
@@ -53,17 +52,20 @@ def server(spt_home: Path) -> Iterator[str]:
     process = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment)
     address = f"http://127.0.0.1:{port}"
     try:
-        for _ in range(300):
-            try:
-                urllib.request.urlopen(address, timeout=5).close()
-                break
-            except OSError:
-                assert process.poll() is None, "app.py ended"
-                time.sleep(0.1)
+        eventually(lambda: answers(address, process), what="the page")
         yield address
     finally:
         process.terminate()
         process.wait(30)
+
+
+def answers(address: str, process: subprocess.Popen[bytes]) -> bool:
+    assert process.poll() is None, "app.py ended"
+    try:
+        urllib.request.urlopen(address, timeout=5).close()
+    except OSError:
+        return False
+    return True
 
 
 @pytest.fixture
@@ -79,9 +81,14 @@ def opened(browser: Any, address: str) -> tuple[Any, list[str]]:
     page = browser.new_page(viewport={"width": 1440, "height": 900})
     page.set_default_timeout(PATIENCE)
     wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
-    # A reload ends the requests under way, which is no fault of the page.
-    page.on("pageerror", lambda error: None if "AbortError" in str(error) else wrong.append(str(error)))
+
+    def note(text: str) -> None:
+        # Leaving a page ends the requests under way, and Gradio says so in these words: no fault of the page.
+        if "AbortError" not in text and "Connection errored out" not in text:
+            wrong.append(text)
+
+    page.on("console", lambda message: note(message.text) if message.type == "error" else None)
+    page.on("pageerror", lambda error: note(str(error)))
     here = ("http://127.0.0.1:", "data:", "blob:")
     page.on("request", lambda request: None if request.url.startswith(here) else wrong.append(request.url))
     page.goto(address)
