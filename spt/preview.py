@@ -54,7 +54,7 @@ def preview(spec: RunSpec, rows: int = ROWS) -> Preview:
         train=len(split.train),
         test=len(split.test),
         dropped=split.dropped,
-        topics=tuple(sorted({example.topic for example in split.test} - {""})),
+        topics=tuple(sorted({example.topic for example in (*split.train, *split.test)} - {""})),
         rows=tuple(
             PreviewRow(f"{lead}{layout.prompt(example)}{layout.before_answer}", example.target, example.topic)
             for example in split.train[:rows]

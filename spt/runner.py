@@ -202,4 +202,5 @@ def _busy(folder: RunFolder) -> str:
     if holder is None:
         return "The device is busy with another run; try again when it has ended."
     run = "this very run" if holder[0] == folder.id else f"run {holder[0]}"
-    return f"The device is busy with {run} (process {holder[1]}); wait for it to end, or stop it."
+    stop = "on its page, or with Ctrl-C where it runs"
+    return f"The device is busy with {run} (process {holder[1]}); wait for it to end, or stop it: {stop}."

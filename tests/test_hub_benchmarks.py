@@ -170,6 +170,9 @@ def test_mmlu_is_tuned_on_validation_and_knows_its_subjects(tmp_path: Path) -> N
     assert held.dropped == split.dropped == {"test: no label": 1}
     with pytest.raises(UserError, match=r"^mmlu has no topic 'music' to hold out: choose one of art, law\.$"):
         hold_out(split, "music", "mmlu")
+    only_tuned = hold_out(Split(train=split.train, test=split.test[1:]), "law", "mmlu")
+    assert [e.topic for e in only_tuned.test] == ["law"], "a topic of the training rows alone is tested on those"
+    assert [e.topic for e in only_tuned.train] == ["art"]
     with pytest.raises(UserError, match="nothing is left to tune on"):
         hold_out(Split(train=split.train[:1], test=split.test), "law", "mmlu")
     spec = RunSpec(benchmark="mmlu", data_dir=str(tmp_path), holdout_topic="law")

@@ -113,14 +113,17 @@ def load(spec: RunSpec) -> tuple[Benchmark, Split]:
 
 def hold_out(split: Split, topic: str, name: str) -> Split:
     """Train on all other topics, test on this one. Raises UserError where that leaves nothing."""
-    topics = sorted({example.topic for example in split.test} - {""})
+    topics = sorted({example.topic for example in (*split.train, *split.test)} - {""})
     if not topics:
         raise UserError(f"{name} has no topics: leave --holdout-topic out.")
     wanted = next((known for known in topics if known.casefold() == topic.strip().casefold()), None)
     if wanted is None:
         raise UserError(f"{name} has no topic {topic!r} to hold out: choose one of {', '.join(topics)}.")
     train = [example for example in split.train if example.topic != wanted]
-    test = [example for example in split.test if example.topic == wanted]
+    # A topic of the training rows alone is tested on those: they are tuned on no more.
+    test = [example for example in split.test if example.topic == wanted] or [
+        example for example in split.train if example.topic == wanted
+    ]
     if not train:
         raise UserError(f"All training rows of {name} are on {wanted!r}: nothing is left to tune on, hold out another.")
     return Split(train=train, test=test, dropped=split.dropped)

@@ -125,7 +125,7 @@ def _wire(
     parts["runs"].pick(pick, [session], [*fields.inputs, *state, *outputs], **LIGHT)
     started = fields.start.click(start, [session, fields.terms, *fields.inputs], [*state, *outputs], **LIGHT)
     started.then(None, js=TOP_JS)
-    gr.on([form.edit(each) for each in fields.inputs], edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
+    gr.on(form.edits(fields.inputs), edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
 
     def change(act: Callable[..., None]) -> Callable[..., list[Any]]:
         """A handler that does something to the session or its run, and renders. What is not possible is said."""
@@ -218,7 +218,7 @@ def _wire_preview(
     outputs, inputs = [shown, rows], [session, *fields.inputs]
     fields.preview.click(look, inputs, outputs, **LIGHT).then(None, js=PREVIEW_JS)
     data = fields.named("benchmark", "holdout_topic", *form.DATA)
-    gr.on([form.edit(each) for each in data], follow, inputs, outputs, **LIGHT)
+    gr.on(form.edits(data), follow, inputs, outputs, **LIGHT)
     close.click(_shut, [session], shown, **LIGHT)
     fields.start.click(_shut, [session], shown, **LIGHT)
     given.then(look, inputs, outputs, **LIGHT).then(None, js=PREVIEW_JS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -189,9 +190,13 @@ def updates(values: list[Any]) -> list[Any]:
     return [*values[:at], chosen, *values[at + 1 :]]
 
 
-def edit(component: Any) -> Any:
-    """The event of a person's edit. A textbox's `input` does not hear of text that is pasted, its `change` does."""
-    return component.change if isinstance(component, gr.Textbox) else component.input
+def edits(inputs: Iterable[Any]) -> list[Any]:
+    """The events of a person's edits. A textbox's `input` does not hear of text that is pasted, so leaving it counts
+    too; its `change` would also fire where the page itself fills the form, with the other values of before."""
+    events = []
+    for each in inputs:
+        events += [each.input, each.blur, each.submit] if isinstance(each, gr.Textbox) else [each.input]
+    return events
 
 
 def uploaded(path: Path) -> Any:
