@@ -44,6 +44,7 @@ def preview(spec: RunSpec, rows: int = ROWS) -> Preview:
     benchmark, split = benchmarks.load(benchmarks.canonical(spec))
     layout = benchmark.layout
     lead = layout.instruction(benchmark)
+    shown = split.test if spec.holdout_topic else (*split.train, *split.test)
     return Preview(
         name=benchmark.name,
         title=benchmark.title,
@@ -54,7 +55,7 @@ def preview(spec: RunSpec, rows: int = ROWS) -> Preview:
         train=len(split.train),
         test=len(split.test),
         dropped=split.dropped,
-        topics=tuple(sorted({example.topic for example in (*split.train, *split.test)} - {""})),
+        topics=tuple(sorted({example.topic for example in shown} - {""})),
         rows=tuple(
             PreviewRow(f"{lead}{layout.prompt(example)}{layout.before_answer}", example.target, example.topic)
             for example in split.train[:rows]

@@ -97,7 +97,8 @@ def mcnemar(only_a: int, only_b: int) -> float:
 def bootstrap(only_a: int, only_b: int, n: int, seed: int = 0) -> tuple[float, float]:
     """95 % percentile interval of the difference over resampled items; the same for the same arguments.
 
-    Where all items have the same outcome it is Tango's interval. An item adds −1, 0 or 1 to the difference, so drawing n items with replacement is one draw of three counts.
+    Where all items have the same outcome it is Tango's interval. An item adds −1, 0 or 1 to the difference, so
+    drawing n items with replacement is one draw of three counts.
     """
     if n in (only_a, only_b, n - only_a - only_b):  # resampling knows no other outcome and would call it certain
         return tango_interval(only_a, only_b, n)

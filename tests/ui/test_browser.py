@@ -238,6 +238,12 @@ def test_hostile_text_and_an_unknown_run(server: str, browser: Any) -> None:
     page.wait_for_url(f"**/?run={other.id}")
     page.go_back()
     page.wait_for_selector(".pill.finished")
+    from_folder = Store().create(RunSpec(benchmark="arc_easy", data_dir="/somewhere", holdout_topic="art"))
+    page.goto(f"{server}/?run={from_folder.id}")
+    page.wait_for_selector("#command >> text=--data-dir /somewhere")
+    page.wait_for_timeout(1500)  # what fills the form is no edit, which would say the values of before
+    command = page.inner_text("#command")
+    assert "--benchmark arc_easy" in command and "--holdout-topic art" in command
     page.goto(f"{server}/?run=nowhere")
     page.wait_for_selector("text=There is no run")
     page.set_viewport_size({"width": 390, "height": 844})
