@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Kind = Literal["format_tax", "format", "score", "knowledge", "control", "memorised", "letters", "chance", "seeds"]
 Tone = Literal["good", "bad", "neutral"]
 
-SMALL_TAX = 0.03  # a smaller format tax is no bad news
+SMALL_TAX = 0.03  # a smaller format tax is no bad news, "almost nothing" in a headline
 REACHED = 0.9  # format following that counts as learnt
 SETTLED = 0.8  # share of answers that begin with one letter
 MEMORISED = 0.1  # an interval that reaches further cannot rule memorising out

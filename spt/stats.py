@@ -28,8 +28,8 @@ _NORMAL = NormalDist()
 class PairedDifference(BaseModel):
     """Two methods on the same items.
 
-    Test: exact McNemar (binomial on the discordant items). Interval: percentile bootstrap over items, 95 %; it has no
-    width where no item is discordant, so read `Equivalence.low` and `high` there.
+    Test: exact McNemar (binomial on the discordant items). Interval: percentile bootstrap over items, 95 %; Tango's
+    where all items have the same outcome, since resampling would call that certain.
     """
 
     model_config = ConfigDict(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from spt.events import ModelLoaded, Result
-from spt.findings import percent
+from spt.findings import SMALL_TAX, percent
 from spt.metrics import MethodScores, Prediction
 from spt.spec import METHODS, Method, RunSpec
 from spt.ui.rates import tax
@@ -14,7 +14,6 @@ from spt.ui.text import esc, points
 from spt.view import count, duration
 
 MAX_ROWS = 1500  # answers of a run that a page carries for download; of more, the run folder has them
-SMALL_TAX = 0.03  # a smaller format tax is called "almost nothing"
 
 
 def headline(scores: Mapping[Method, MethodScores]) -> str:
