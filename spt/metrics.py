@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -146,6 +146,12 @@ class MethodScores(BaseModel):
     def format_tax(self) -> float:
         """Knowledge accuracy minus exact match: what the score loses to form."""
         return self.knowledge.rate - self.exact_match.rate
+
+    @classmethod
+    def of_items(cls, predictions: Sequence[Prediction], closed: bool, ids: Collection[str]) -> MethodScores | None:
+        """The rates over these items alone; None while some of them are not answered yet."""
+        chosen = [prediction for prediction in predictions if prediction.id in ids]
+        return cls.of(chosen, closed) if chosen and len(chosen) == len(ids) else None
 
     @classmethod
     def of(cls, predictions: Sequence[Prediction], closed: bool) -> MethodScores:

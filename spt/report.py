@@ -24,7 +24,7 @@ from spt.metrics import MethodScores, Prediction, Rate, Verdict
 from spt.spec import METHODS, TUNED_ITEMS, Method, RunSpec, UserError
 from spt.store import RunFolder
 from spt.ui.scores import headline
-from spt.view import RunView, count, duration, method_title
+from spt.view import Levels, RunView, count, duration, method_title, probed_levels
 
 ASSETS = Path(__file__).resolve().parents[1] / "assets"
 MOST_ITEMS = 200  # answers side by side; the ZIP has all
@@ -71,7 +71,7 @@ def html_report(folder: RunFolder) -> str:
         tones=TONES,
         ends=ENDS,
         label=lambda method: label(method, folder.spec.shots),
-        **_charts(view, result, analysis),
+        **_charts(view, result, analysis, probed_levels(answers, view.data)),
         pairs=_pairs(analysis),
         reach=charts.reach(bound for each in analysis.equivalence for bound in (each.result.low, each.result.high)),
         facts=_facts(folder.spec, result, view),
@@ -179,13 +179,13 @@ def _items(answers: Mapping[Method, Sequence[Prediction]], judged: Mapping[Metho
     return [Item(next(iter(by.values())), by, verdicts.get(name, {})) for name, by in by_id.items()]
 
 
-def _charts(view: RunView, result: Result, analysis: Analysis) -> dict[str, Any]:
+def _charts(view: RunView, result: Result, analysis: Analysis, levels: Levels) -> dict[str, Any]:
     probes, losses, spec = list(view.probes.values()), list(view.losses.values()), result.spec
     panels: list[tuple[str, str, Markup]] = []
     if probes:
         unit = f"% of {count(probes[0].format.n, 'followed item')}"
         for metric, title in TITLES.items():
-            panels.append((title, unit, charts.probe_chart(metric, title, probes, result.methods, spec)))
+            panels.append((title, unit, charts.probe_chart(metric, title, probes, levels, spec)))
     if losses:
         panels.append(("Loss", "nats a token", charts.loss_chart(losses, spec)))
     lines = [method for method in METHODS if probes or method == "soft_prompt"]

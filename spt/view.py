@@ -9,7 +9,7 @@ The command line and the page both draw from this, so they say the same. Feed it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -32,7 +32,7 @@ from spt.events import (
     StepLoss,
     phases_of,
 )
-from spt.metrics import MethodScores
+from spt.metrics import MethodScores, Prediction
 from spt.spec import TUNED_ITEMS, Method, RunSpec
 
 PHASE_TITLES: dict[Phase, str] = {
@@ -51,6 +51,9 @@ METHOD_TITLES: dict[Method, str] = {
     "valid-format": "Control: valid form",
     TUNED_ITEMS: "On tuned items",
 }
+
+BASELINES: tuple[Method, ...] = ("zero_shot", "few_shot")
+Levels = dict[Method, MethodScores]
 
 # Shares of a whole run, for the bar only. Fixed, since shares that follow the clock make a bar run backwards.
 _WEIGHTS: dict[Phase, float] = {
@@ -271,6 +274,14 @@ class RunView:
             rates = [self._paces[other].rate for other in ("zero_shot", "few_shot")]
             rate = next((known for known in rates if known is not None), None)
         return None if rate is None else rate * max(0, total - pace.done)
+
+
+def probed_levels(predictions: Mapping[Method, Sequence[Prediction]], data: DataLoaded | None) -> Levels:
+    """The baselines over the probed items alone, to stand beside the curves; of those that are answered so far."""
+    ids = {question.id for question in data.probed} if data else set()
+    rows = ((method, predictions.get(method, ())) for method in BASELINES)
+    levels = {method: MethodScores.of_items(answers, data is not None and data.closed, ids) for method, answers in rows}
+    return {method: scores for method, scores in levels.items() if scores is not None}
 
 
 def duration(seconds: float | None) -> str:

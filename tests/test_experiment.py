@@ -77,7 +77,12 @@ def test_further_arms_are_tuned_probed_answered_and_kept(benchmark: str, tiny: T
     names = ["soft_prompt", "seed-4", "shuffled"]
     assert [p.phase for p in of(PhaseStarted, found)][-1] == "controls"
     assert [s.method for s in of(MethodScored, found)] == [*METHODS, "seed-4", "shuffled", "tuned_items"]
-    assert all(set(e.arms) == set(names[1:]) for e in (*of(StepLoss, found), *of(Probe, found)))
+    assert all(set(step.arms) == set(names[1:]) for step in of(StepLoss, found))
+    further = {probe.step: set(probe.arms) for probe in of(Probe, found)}  # asked every second time and at the end
+    every = spec.probe_every
+    assert further == {
+        step: set(names[1:]) if step % (2 * every) == 0 or step == spec.steps else set() for step in further
+    }
     assert [files.arm for files in of(PromptFiles, found)] == names
     result = found[-1].result  # type: ignore[union-attr]
     assert list(result.methods) == list(spec.methods)

@@ -16,6 +16,7 @@ from spt.events import (
     PhaseStarted,
     Probe,
     Progress,
+    Question,
     RunFailed,
     RunFinished,
     RunStarted,
@@ -24,7 +25,7 @@ from spt.events import (
 )
 from spt.metrics import MethodScores, Rate
 from spt.spec import Method, RunSpec
-from spt.view import RunView, duration
+from spt.view import RunView, duration, probed_levels
 from tests.test_store import prediction, result
 
 SPEC = RunSpec(steps=10, items=4)
@@ -190,3 +191,15 @@ def test_a_clock_that_is_set_back_does_no_harm() -> None:
 )
 def test_durations(seconds: float | None, text: str) -> None:
     assert duration(seconds) == text
+
+
+def test_levels_beside_the_curves_are_those_of_the_probed_items() -> None:
+    questions = tuple(Question(id=name, question="q", target="t") for name in ("a", "b"))
+    data = DataLoaded(
+        benchmark="b", format="f", closed=False, train=9, test=4, items=4, probed=questions, time=0
+    )  # fmt: skip
+    rows = [prediction(name) for name in ("a", "c", "d")]
+    assert probed_levels({"zero_shot": rows}, data) == {}, "not all of them are answered yet"
+    levels = probed_levels({"zero_shot": [*rows, prediction("b")], "soft_prompt": rows}, data)
+    assert list(levels) == ["zero_shot"] and levels["zero_shot"].exact_match.n == 2
+    assert probed_levels({}, None) == {}

@@ -144,7 +144,10 @@ def _band(probes: Sequence[Probe], metric: str, axis: str) -> Figure:
 def probe_figure(
     run: str, probes: Sequence[Probe], scores: Mapping[Method, MethodScores], steps: int, shots: int
 ) -> Figure:
-    """Three panels, one a metric: the soft prompt's curve with its interval, and the baselines as level lines."""
+    """Three panels, one a metric: the soft prompt's curve with its interval, and the baselines as level lines.
+
+    `scores` of the baselines are those of the probed items, so that curve and level speak of the same questions.
+    """
     data: list[Figure] = []
     annotations: list[Figure] = []
     layout = _layout(run, height=320, margin={"l": 52, "r": 12, "t": 40, "b": 48})
@@ -194,7 +197,7 @@ def probe_figure(
                 )
         if probes:
             data.append(_band(probes, metric, axis))
-            for name in probes[-1].arms:
+            for name in probes[0].arms:
                 seen = [probe for probe in probes if name in probe.arms]
                 data.append(
                     _arm(

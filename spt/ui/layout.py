@@ -25,7 +25,7 @@ def run_column(parts: dict[str, Any], local: bool) -> None:
         parts["findings"] = gr.HTML(visible=False)
         parts["cells"] = gr.HTML(visible=False, elem_id="cells")
         with gr.Column(visible=False, elem_id="charts") as parts["charts"]:
-            with gr.Column(elem_classes="card"):
+            with gr.Column(elem_classes="card") as parts["probe-card"]:
                 parts["legend"] = gr.HTML()
                 parts["probe"] = gr.HTML({}, html_template=CHART, js_on_load=CHART_JS, elem_id="probe-chart")
             with gr.Column(elem_classes="card"):

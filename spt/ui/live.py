@@ -126,16 +126,15 @@ def run_html(run: str, status: Status, view: RunView, position: int | None) -> s
 
 def legend_html(spec: RunSpec, data: DataLoaded | None) -> str:
     """Title and key of the three panels; says how many items stand behind the lines."""
-    probed = count(len(data.probed), "test item") if data else "a few test items"
-    every = f"all {count(data.items, 'test item')}" if data else "all test items"
+    probed = f"{len(data.probed)} of {count(data.items, 'test item')}" if data else "a few test items"
     lines = [(colour(method), method_title(method, spec.shots)) for method in METHODS]
     if spec.seeds > 1:
         lines.append(("seed", count(spec.seeds - 1, "further seed")))
     lines += [(colour(control), f"control: {method_title(control).lower()}") for control in spec.control]
     keys = "".join(f'<span class="{tone}"><i></i>{esc(title)}</span>' for tone, title in lines)
     return (
-        f'<h3>Format, knowledge and score, step by step</h3><p class="note">Soft prompt: {probed}, scored again every '
-        f"{count(spec.probe_every, 'step')}. Baselines: {every}.</p>"
+        '<h3>Format, knowledge and score, step by step</h3>'
+        f'<p class="note">On {probed}; the soft prompt is scored again every {count(spec.probe_every, "step")}.</p>'
         f'<div class="legend">{keys}<span class="ci"><i></i>95 % interval</span></div>'
     )
 

@@ -11,6 +11,7 @@ from spt.spec import UserError
 from spt.store import Status, Store
 from spt.ui import answers, charts, findings, judging, live, pictures, rates, scores
 from spt.ui.follow import Follower, Shown
+from spt.view import probed_levels
 
 # Which buttons a run has, by its status.
 BUTTONS: dict[str, tuple[Status, ...]] = {
@@ -128,9 +129,12 @@ class Page:
             parts |= {name: {} for name in ("judge", "judge-model", "judge-url", "judge-start")}
         if view.scores or losses or probes:
             parts["charts"] = {}
-        parts["legend"] = {"value": live.legend_html(spec, view.data)}
         parts["loss"] = {"value": charts.loss_figure(session.run, losses, spec.steps)}
-        parts["probe"] = {"value": charts.probe_figure(session.run, probes, view.scores, spec.steps, spec.shots)}
+        if spec.probe_every:
+            levels = probed_levels(shown.predictions, view.data)
+            parts["probe-card"] = {}
+            parts["legend"] = {"value": live.legend_html(spec, view.data)}
+            parts["probe"] = {"value": charts.probe_figure(session.run, probes, levels, spec.steps, spec.shots)}
         if view.data and probes:
             questions = {q.id: q for q in view.data.probed}
             chosen = session.question or answers.interesting(probes, view.data.probed) or ""

@@ -211,3 +211,11 @@ def test_a_deleted_run_is_said_to_be_gone(page: Page, store: Store) -> None:
 def _begin(folder: RunFolder) -> None:
     folder.append(ev.RunStarted(run=folder.id))
     folder.append(ev.PhaseStarted(phase="load"))
+
+
+def test_a_run_without_probes_has_no_chart_of_them(store: Store, page: Page) -> None:
+    for every, card in ((10, {}), (0, {"visible": False})):
+        folder = store.create(RunSpec(probe_every=every))
+        folder.append(ev.StepLoss(step=1, loss=1, learning_rate=0.1, grad_norm=1, seconds=1, time=1))
+        assert part(page, Session(run=folder.id), "probe-card") == card
+        assert part(page, Session(run=folder.id), "charts") == {}
