@@ -15,7 +15,7 @@ app: .venv/.installed
 	PORT=$(PORT) $(BIN)/python app.py
 
 test: check
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
 
 check: .venv/.installed-dev
 	$(BIN)/python -m ruff check .

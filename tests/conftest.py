@@ -14,6 +14,7 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ["HF_HUB_OFFLINE"] = "1"
+os.environ["COLUMNS"] = "200"  # of tables on the command line: paths of the tests are long, and must not be broken
 USERS_HOME = os.environ.get("SPT_HOME")
 
 from collections.abc import Callable

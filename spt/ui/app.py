@@ -49,7 +49,7 @@ def build(store: Store, local: bool = True) -> gr.Blocks:
         session = gr.State(Session())
         address = gr.Textbox(visible=False)
         gr.HTML(live.header_html(), js_on_load="window.spt.theme(element)")
-        with gr.Row(elem_id="frame"):
+        with gr.Tabs(elem_id="tabs"), gr.Tab("Run", id="run"), gr.Row(elem_id="frame"):
             with gr.Column(elem_id="side"):
                 fields = form.build("window.spt.copy(element)", local)
                 page.parts["runs"] = gr.HTML(js_on_load="window.spt.links(element, trigger) /* 'pick' */")
