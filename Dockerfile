@@ -1,10 +1,13 @@
 # docker build -t spt . && docker run --rm -p 7860:7860 -v spt:/data spt          (add --gpus all for a GPU)
+#
+# No GPU is needed to build: torch from PyPI carries CUDA and falls back to the CPU where no card is passed in.
 FROM python:3.11-slim
 
 RUN useradd --create-home --uid 1000 user && mkdir /data && chown user:user /data
-USER user
+USER 1000
 WORKDIR /home/user/app
-ENV PATH=/home/user/.local/bin:$PATH \
+ENV HOME=/home/user \
+    PATH=/home/user/.local/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     PORT=7860 \
     SPT_HOME=/data/spt \
@@ -18,5 +21,5 @@ COPY --chown=user . .
 VOLUME /data
 EXPOSE 7860
 HEALTHCHECK --start-period=60s --timeout=5s \
-    CMD python -c "import os, urllib.request; urllib.request.urlopen(f'http://127.0.0.1:{os.environ[\"PORT\"]}/')"
+    CMD ["python", "-c", "import os, urllib.request as r; r.urlopen('http://127.0.0.1:' + os.environ['PORT'])"]
 CMD ["python", "app.py", "--host", "0.0.0.0"]
