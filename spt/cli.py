@@ -24,6 +24,7 @@ from spt import cli_share, queue
 from spt.console import Follow, follow_judge, show_facts, show_result
 from spt.events import Message, Result
 from spt.judge import LOCAL_JUDGES, JudgeSettings
+from spt.preflight import preflight
 from spt.spec import RunSpec, UserError
 from spt.store import RunFolder, Store
 from spt.view import RunView, count
@@ -80,6 +81,8 @@ def _run(spec: RunSpec, accept_terms: bool, again: bool, json: bool, judge: Judg
         presets.accept_terms(spec.model)
 
     store = Store()
+    if again or not RunFolder(store.root / spec.run_id, spec).finished():
+        preflight(spec)  # before torch, which takes seconds, and whether or not the device is free
     made = not (store.root / spec.run_id).exists()  # by this very call: then it may be taken away again
     folder = store.create(spec)
     if folder.finished() and not again:

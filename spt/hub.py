@@ -24,7 +24,7 @@ from huggingface_hub.errors import (
     RevisionNotFoundError,
 )
 
-from spt.presets import PRESETS
+from spt.model_files import no_model
 from spt.spec import UserError
 
 # Only what is loaded: no pickles, no code, no second copy of the weights in another form.
@@ -87,10 +87,7 @@ def _errors(name: str, revision: str | None) -> Iterator[None]:
     except RevisionNotFoundError:
         raise UserError(f"{name} has no revision {revision!r}: give a branch, tag or commit of it.") from None
     except (RepositoryNotFoundError, HFValidationError):
-        presets = ", ".join(preset for preset in PRESETS if "/" not in preset)
-        raise UserError(
-            f"There is no model {name!r}: no preset ({presets}), no local path, no hub id (private: HF_TOKEN=)."
-        ) from None
+        raise no_model(name) from None
     except LocalEntryNotFoundError:
         raise UserError(f"The download of {where} was cut off: check the network and start again.") from None
     except HfHubHTTPError as error:

@@ -50,24 +50,6 @@ def read_config(folder: Path, name: str) -> PreTrainedConfig:
         raise UserError(f"The config.json of {name} is not valid: {reason}") from error
 
 
-def require_safetensors(folder: Path, name: str) -> None:
-    """Raises UserError unless the folder has all the safetensors its index names, or the single file."""
-    index = folder / "model.safetensors.index.json"
-    if (folder / "model.safetensors").exists():
-        return
-    if not index.exists():
-        pickles = any(folder.glob("*.bin")) or any(folder.glob("*.pt*"))
-        why = "only pickled weights, which can run code when they are opened" if pickles else "no model.safetensors"
-        raise UserError(f"{name} has {why}: spt loads safetensors or GGUF.")
-    try:
-        shards = set(json.loads(index.read_text())["weight_map"].values())
-    except (ValueError, KeyError, AttributeError):
-        raise UserError(f"The weight index of {name} is damaged: {index}.") from None
-    missing = sorted(shard for shard in shards if not (folder / shard).exists())
-    if missing:
-        raise UserError(f"{name} is not complete: {len(missing)} of its weight files are missing ({missing[0]}).")
-
-
 def require_all_weights(missing: Collection[str], name: str) -> None:
     """Raises UserError if the files lack weights of the model: they would be left random, without a word."""
     if missing:

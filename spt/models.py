@@ -27,10 +27,11 @@ from transformers import (
     PreTrainedTokenizerBase,
 )
 
-from spt import bundled, hub
+from spt import bundled, hub, model_files
 from spt.chat import end_ids, is_post_trained
 from spt.gguf_models import load_gguf
-from spt.model_checks import check_memory, read_config, require_all_weights, require_safetensors
+from spt.model_checks import check_memory, read_config, require_all_weights
+from spt.model_files import gguf_file, is_model_folder, require_safetensors
 from spt.presets import PRESETS
 from spt.quiet import quiet
 from spt.spec import Precision, UserError, local_path
@@ -85,17 +86,14 @@ def load(
     not accepted, no safetensors, needs remote code, not a causal language model, weights missing or damaged, too little
     memory or disk.
     """
+    model_files.check(name, revision, precision)
     target = device()
     exact = resolve_precision(precision, target)
     with quiet():
         if name in bundled.PACKAGES:
-            if revision is not None:
-                raise UserError(f"--revision is for hub models; {name} is pinned to {bundled.PACKAGES[name].version}.")
             folder = bundled.fetch(name, report)
             loaded = _load_folder(folder, name, bundled.PACKAGES[name].version, exact, target)
         elif (path := local_path(name)) is not None:
-            if revision is not None:
-                raise UserError(f"--revision is for hub models; {name} is a local path.")
             loaded = _load_path(path, exact, target)
         else:
             folder, commit = hub.fetch(name, revision, lambda folder: _check(folder, name, exact, target), report)
@@ -109,20 +107,13 @@ def _check(folder: Path, name: str, precision: str, target: torch.device) -> Non
 
 def _load_path(path: Path, precision: str, target: torch.device) -> LoadedModel:
     """A folder of safetensors, a GGUF file, or a folder with a single GGUF file and no config."""
-    if path.is_dir() and (path / "config.json").exists():
+    if is_model_folder(path):
         weights = sorted(path.glob("*.safetensors"))
         return _load_folder(path, str(path), fingerprint([path / "config.json", *weights]), precision, target)
-    files = sorted(path.glob("*.gguf")) if path.is_dir() else [path]
-    if path.is_dir() and len(files) != 1:
-        what = f"{len(files)} GGUF files: name one of them" if files else "neither a config.json nor a GGUF file in it"
-        raise UserError(f"{path} is not a model folder: it has {what}.")
-    if files[0].suffix != ".gguf":
-        raise UserError(f"{path} is not a model: give a folder with config.json and safetensors, or a .gguf file.")
-    if precision == "4bit":
-        raise UserError(f"{files[0]} is dequantised when it is loaded: choose auto, fp32 or bf16 instead of 4bit.")
-    model, tokenizer = load_gguf(files[0])
+    file = gguf_file(path, precision)
+    model, tokenizer = load_gguf(file)
     moved = nn.Module.to(model, target, compute_dtype(precision, target))
-    return _finish(moved, tokenizer, str(path), fingerprint(files), precision, target)
+    return _finish(moved, tokenizer, str(path), fingerprint([file]), precision, target)
 
 
 def fingerprint(files: Sequence[Path]) -> str:

@@ -13,11 +13,13 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-
-from transformers import PreTrainedTokenizerBase
+from typing import TYPE_CHECKING
 
 from spt.benchmarks.base import Benchmark, Example
 from spt.spec import Method, UserError
+
+if TYPE_CHECKING:  # seconds, and `spt.preflight` has no time for them
+    from transformers import PreTrainedTokenizerBase
 
 # Stand for S and for an answer while the chat template is rendered; invisible separators, which no text has.
 SOFT_PROMPT_MARK = "\u2063spt\u2063"

@@ -170,7 +170,7 @@ def test_no_such_file_and_no_lm_eval(tmp_path: Path, monkeypatch: pytest.MonkeyP
     spec = RunSpec(benchmark=f"lm_eval:{tmp_path / 'none.yaml'}")
     with pytest.raises(UserError, match="There is no task file"):
         for_spec(spec)
-    monkeypatch.setitem(sys.modules, "lm_eval.tasks", None)  # as where it is not installed
+    monkeypatch.setitem(sys.modules, "lm_eval", None)  # as where it is not installed
     with pytest.raises(UserError, match=r"needs lm-evaluation-harness: pip install lm-eval==0\.4\.13$"):
         for_spec(spec)
 

@@ -31,10 +31,12 @@ __all__ = [
     "Example",
     "Split",
     "canonical",
+    "check_source",
     "default_data_dir",
     "for_spec",
     "get",
     "load",
+    "rows_are_here",
 ]
 
 BUNDLED: dict[str, Benchmark] = {b.name: b for b in (CAPITALS, CAPITALS_MC, TRIVIA, ARITHMETIC)}
@@ -102,6 +104,24 @@ def for_spec(spec: RunSpec) -> Benchmark:
 
         return own.benchmark(spec.benchmark, spec.answer_format, spec.template, spec.pattern)
     return get(spec.benchmark)
+
+
+def rows_are_here(spec: RunSpec) -> bool:
+    """Whether `load` needs neither the network nor a heavy library: bundled rows, a file, a folder in place of the hub.
+
+    Raises UserError for a benchmark that is not known.
+    """
+    if spec.benchmark.startswith(_HARNESS):
+        return False  # lm-eval takes seconds to import, and its tasks' rows are on the hub
+    return is_own_file(spec.benchmark) or get(spec.benchmark).hub is None or bool(spec.data_dir)
+
+
+def check_source(spec: RunSpec) -> None:
+    """What can be said of a benchmark whose rows are not here. Raises UserError."""
+    if spec.benchmark.startswith(_HARNESS):
+        from spt.benchmarks import harness
+
+        harness.require(spec.benchmark.removeprefix(_HARNESS))
 
 
 def load(spec: RunSpec) -> tuple[Benchmark, Split]:

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -73,15 +74,26 @@ def benchmark(name: str) -> Benchmark:
     )
 
 
+def require(name: str) -> None:
+    """Raises UserError where lm-eval or the task's file is not here; imports nothing, so that it takes no time."""
+    if find_spec("lm_eval") is None:
+        raise UserError(f"lm_eval:{name} needs lm-evaluation-harness: {INSTALL}")
+    if _is_file(name) and not Path(name).is_file():
+        raise UserError(f"There is no task file {name}: give the path of a task's YAML.")
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith((".yaml", ".yml"))
+
+
 def _task(name: str) -> Any:
     """The one task of that name or file."""
+    require(name)
     try:
         from lm_eval.tasks import TaskManager
-    except ImportError:
-        raise UserError(f"lm_eval:{name} needs lm-evaluation-harness: {INSTALL}") from None
-    is_file = name.endswith((".yaml", ".yml"))
-    if is_file and not Path(name).is_file():
-        raise UserError(f"There is no task file {name}: give the path of a task's YAML.")
+    except ImportError as error:
+        raise UserError(f"lm-evaluation-harness cannot be imported ({error}): {INSTALL}") from None
+    is_file = _is_file(name)
     with quiet("lm_eval"):
         try:
             manager = TaskManager(include_defaults=not is_file)  # its thousands of tasks take seconds to list

@@ -41,6 +41,8 @@ LIGHT: dict[str, Any] = {
     "api_visibility": "private",
 }
 
+SHOWN = ("finished", "queued", "running")  # of a run that Start only shows: nothing of it is checked anew
+
 
 def build(store: Store, local: bool = True) -> gr.Blocks:
     """The page over the run folders of a store. `local`: it is reached from this machine alone."""
@@ -113,6 +115,8 @@ def _wire(
                 if not accepted:
                     raise UserError("This model has terms: read them and tick the box first.")
                 accept_terms(spec.model)
+            if page.status(spec.run_id) not in SHOWN:
+                preview.check(spec)
             run = store.create(spec)
             queue.submit(run)
         except UserError as error:

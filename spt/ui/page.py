@@ -89,14 +89,14 @@ class Page:
         # After the run itself, so that the list knows what the run has just been seen to do.
         runs: dict[str, dict[str, Any]] = {
             "runs": {"value": live.runs_html(self.follower.listed(), session.run)},
-            "start": {"value": START[self._status(session.form)]},
+            "start": {"value": START[self.status(session.form)]},
         }
         if shown is None:
             html = live.broken_html(problem) if problem else live.welcome_html()
             return runs | {"run": {"value": html}, "timer": {"active": False}}
         return runs | self._of_run(session, shown)
 
-    def _status(self, run: str) -> Status:
+    def status(self, run: str) -> Status:
         """How the run stands that the form would start; `new` if it never was."""
         try:
             return self.store.get(run).status()

@@ -14,7 +14,9 @@ from pathlib import Path
 
 from pydantic import BaseModel, TypeAdapter
 
-from spt.benchmarks import BUNDLED, is_own_file
+from spt import model_files
+from spt.benchmarks import BUNDLED, is_own_file, rows_are_here
+from spt.preflight import preflight
 from spt.preview import Preview, PreviewRow, preview
 from spt.spec import RunSpec, UserError
 from spt.ui.text import benchmark_title, esc
@@ -50,8 +52,25 @@ def read(spec: RunSpec) -> Preview:
     try:
         found = preview(spec) if is_quick(spec) else _elsewhere(spec)
     except UserError as error:
-        raise UserError(str(error).replace(spec.benchmark, given)) from None
+        raise _by_given_name(error, spec) from None
     return replace(found, title=found.title.replace(stored, given), source=found.source.replace(stored, given))
+
+
+def check(spec: RunSpec) -> None:
+    """`preflight` for the page. Raises UserError as `read` does."""
+    try:
+        if is_quick(spec) or not rows_are_here(spec):
+            preflight(spec)
+        else:
+            model_files.check(spec.model, spec.revision, spec.precision)
+            _elsewhere(spec)
+    except UserError as error:
+        raise _by_given_name(error, spec) from None
+
+
+def _by_given_name(error: UserError, spec: RunSpec) -> UserError:
+    """An upload goes by the name it came with."""
+    return UserError(str(error).replace(spec.benchmark, benchmark_title(spec.benchmark)))
 
 
 def _elsewhere(spec: RunSpec) -> Preview:

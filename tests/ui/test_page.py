@@ -13,7 +13,7 @@ from spt import queue
 from spt.metrics import Verdict
 from spt.spec import RunSpec
 from spt.store import Notice, RunFolder, Store
-from spt.ui import answers, app
+from spt.ui import answers, app, form
 from spt.ui.page import Page, Session
 from tests.ui import samples
 
@@ -53,6 +53,25 @@ def test_nothing_in_the_page_comes_from_elsewhere() -> None:
 
 def test_page_builds(store: Store) -> None:
     assert app.build(store).config["components"]
+
+
+def test_start_refuses_what_is_wrong_before_there_is_a_run(store: Store) -> None:
+    start = next(each.fn for each in app.build(store).fns.values() if each.name == "start")
+    session = Session()
+
+    def press(**changes: object) -> str:
+        values = dict(zip(form.FIELDS, form.from_spec(RunSpec()), strict=True)) | changes
+        return str(start(session, False, *values.values())[2]["value"])
+
+    assert "There is no model" in press(model="/nowhere/at-all")
+    assert "There is no file" in press(benchmark="/nowhere/questions.csv")
+    assert "no topic &#x27;Mars&#x27;" in press(holdout_topic="Mars")
+    assert not store.runs() and not queue.entries() and not session.run
+    finished = store.create(RunSpec(model="/gone/since"))
+    (finished.path / "result.json").write_text("{}")
+    values = form.from_spec(finished.spec)
+    start(session, False, *values)
+    assert session.run == finished.id, "a finished run is shown, whatever has become of its model"
 
 
 def test_before_the_first_run(page: Page) -> None:

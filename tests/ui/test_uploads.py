@@ -65,6 +65,20 @@ def test_a_bad_row_is_named_without_the_servers_path(tmp_path: Path, spt_home: P
     assert str(spt_home) not in str(error.value) and "row at line 12" in preview.problem_html(str(error.value))
 
 
+def test_what_start_would_be_refused_for_is_said_by_the_files_own_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = uploads.keep(questions(tmp_path / "own.jsonl", last=""))
+    with pytest.raises(UserError, match=r"^own\.jsonl, row at line 12"):
+        preview.check(RunSpec(benchmark=str(kept)))
+    with pytest.raises(UserError, match="There is no model"):
+        preview.check(RunSpec(model="/nowhere"))
+    monkeypatch.setattr(preview, "QUICK", 10)  # then by another process
+    with pytest.raises(UserError, match=r"^own\.jsonl, row at line 12"):
+        preview.check(RunSpec(benchmark=str(kept)))
+    preview.check(RunSpec(benchmark=str(questions(tmp_path / "good.jsonl"))))
+
+
 def test_rows_that_are_not_quick_are_read_by_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     good, bad = questions(tmp_path / "good.jsonl"), questions(tmp_path / "bad.jsonl", last="")
     here = preview.read(RunSpec(benchmark=str(good)))
