@@ -63,7 +63,7 @@ class Follow:
                 left="" if left is None else f"{duration(left)} left",
             )
         elif isinstance(message, PhaseStarted):
-            self.console.print(f"{PHASE_TITLES[message.phase]} ...", highlight=False)
+            self.console.print(escape(message.detail or f"{PHASE_TITLES[message.phase]} ..."), highlight=False)
         elif isinstance(message, MethodScored):
             self.console.print(f"{method_title(message.method)}: {_scores(message.scores)}", highlight=False)
 

@@ -29,6 +29,7 @@ from spt.spec import UserError
 
 # Only what is loaded: no pickles, no code, no second copy of the weights in another form.
 PATTERNS = ["*.json", "*.safetensors", "*.model", "*.txt", "*.jinja", "*.tiktoken"]
+PATIENCE = 5.0  # seconds for the hub to answer a question; downloads have their own
 IGNORED = ["*/*", "consolidated*", "*.fp16.safetensors"]
 
 
@@ -40,9 +41,10 @@ def fetch(
     check: called with a folder that holds at least config.json, before weights are downloaded; may raise UserError.
     Raises UserError: unknown id or revision, gated, no network, not cached while offline, no safetensors, disk full.
     """
+    report(f"Asking the hub about {name} …")
     with _errors(name, revision):
         try:
-            info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=10)
+            info = HfApi().model_info(name, revision=revision, files_metadata=True, timeout=PATIENCE)
         except (OfflineModeIsEnabled, httpx2.TransportError) as error:
             return _from_cache(name, revision, isinstance(error, OfflineModeIsEnabled))
         files = {file.rfilename: file.size or 0 for file in info.siblings or []}
@@ -59,7 +61,7 @@ def fetch(
         return Path(snapshot_download(name, revision=commit, allow_patterns=PATTERNS, ignore_patterns=IGNORED)), commit
 
 
-def fetch_config(name: str, revision: str | None, timeout: float = 10.0) -> Path:
+def fetch_config(name: str, revision: str | None, timeout: float = PATIENCE) -> Path:
     """A folder that holds config.json of a hub model; of what the cache lacks, that file alone is downloaded.
 
     timeout: seconds for the hub to answer. Raises UserError as `fetch` does.
@@ -69,8 +71,10 @@ def fetch_config(name: str, revision: str | None, timeout: float = 10.0) -> Path
         if isinstance(cached, str):  # whether it is the newest is for `fetch` to find out
             return Path(cached).parent
         try:
+            # Where there is no network the download itself would be tried six times, for half a minute; this is not.
+            HfApi().model_info(name, revision=revision, timeout=timeout)
             return Path(hf_hub_download(name, "config.json", revision=revision, etag_timeout=timeout)).parent
-        except LocalEntryNotFoundError:
+        except (OfflineModeIsEnabled, httpx2.TransportError, LocalEntryNotFoundError):
             raise _not_cached(name, offline=constants.is_offline_mode()) from None
         except EntryNotFoundError:
             raise UserError(f"{name} has no config.json on the hub: spt loads safetensors, or a GGUF file.") from None

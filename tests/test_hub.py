@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -116,6 +117,20 @@ def test_each_refusal_is_one_sentence(repository: Path, tmp_path: Path) -> None:
         blocked.write_text("")
         assert "Cannot store someone/tiny" in ask(FETCH, "someone/tiny", address, blocked / "cache")
         assert "and HF_HUB_OFFLINE is set" in ask(FETCH, "someone/tiny", address, tmp_path, HF_HUB_OFFLINE="1")
+
+
+CONFIG = FETCH.replace("print(*hub.fetch(sys.argv[1], sys.argv[2] or None, check))", "hub.fetch_config(sys.argv[1], None)")
+
+
+def test_without_a_network_an_unknown_model_is_said_at_once_and_what_is_waited_for_too(tmp_path: Path) -> None:
+    """The library alone would try six times to download the config, which takes 23 seconds."""
+    told = FETCH.replace(", check))", ", check, lambda note: print(note, flush=True)))")
+    start = time.monotonic()
+    for code in (told, CONFIG):
+        said = ask(code, "someone/tiny", "http://127.0.0.1:9", tmp_path / "cache").splitlines()
+        assert "is not in the cache and the hub cannot be reached" in said[-1]
+        assert code == CONFIG or said[0] == "Asking the hub about someone/tiny …"
+    assert time.monotonic() - start < 12, "two processes, a second of imports each"
 
 
 def test_a_download_that_would_fill_the_disk_is_not_begun(tmp_path: Path) -> None:

@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from spt.benchmarks import BENCHMARKS, HUB, Split, canonical, default_data_dir, get, hold_out, load
+from spt.benchmarks import BENCHMARKS, HUB, Split, asked_of_hub, canonical, default_data_dir, get, hold_out, load
 from spt.benchmarks.hub_rows import place
+from spt.events import PhaseStarted, ResumeState
+from spt.experiment import ModelCache, run
 from spt.spec import RunSpec, UserError
 from tests.fake_hub import serve
 
@@ -300,6 +303,25 @@ def test_rows_come_from_the_hub_at_their_revision_and_then_from_the_cache(tmp_pa
         path.rename(path.with_name("f" * 40))
     said = ask("http://127.0.0.1:9", tmp_path / "home", offline="1")
     assert said.startswith(f"UserError: openai/gsm8k is in the cache at {'f' * 40}, and spt asks for {commit}: connect")
+
+
+def test_without_a_network_the_cache_or_the_refusal_comes_at_once(tmp_path: Path) -> None:
+    """The library alone tries six times, which takes 23 seconds."""
+    commit = get("gsm8k").hub.revision  # type: ignore[union-attr]
+    with serve({"datasets/openai/gsm8k": repository(tmp_path / "hub")}, [str(commit)]) as (address, _):
+        assert ask(address, tmp_path / "home") == "#### 3 #### 4"
+    start = time.monotonic()
+    assert ask(address, tmp_path / "home") == "#### 3 #### 4", "the server is gone, the cache is not"
+    assert "is not in the cache and the hub cannot be reached" in ask(address, tmp_path / "other home")
+    assert time.monotonic() - start < 15, "two processes, seconds of imports"
+
+
+def test_a_run_says_that_it_asks_the_hub(tmp_path: Path) -> None:
+    assert asked_of_hub(RunSpec(benchmark="gsm8k")) == "Asking the hub about gsm8k …"
+    assert asked_of_hub(RunSpec(benchmark="gsm8k", data_dir=str(tmp_path))) == asked_of_hub(RunSpec()) == ""
+    first = next(message for message in run(RunSpec(benchmark="gsm8k"), ResumeState(), ModelCache())
+                 if isinstance(message, PhaseStarted))  # fmt: skip
+    assert first.detail == "Asking the hub about gsm8k …"
 
 
 def test_a_set_that_is_gone_or_code(tmp_path: Path) -> None:

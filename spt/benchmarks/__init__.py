@@ -30,6 +30,7 @@ __all__ = [
     "Benchmark",
     "Example",
     "Split",
+    "asked_of_hub",
     "canonical",
     "check_source",
     "default_data_dir",
@@ -114,6 +115,13 @@ def rows_are_here(spec: RunSpec) -> bool:
     if spec.benchmark.startswith(_HARNESS):
         return False  # lm-eval takes seconds to import, and its tasks' rows are on the hub
     return is_own_file(spec.benchmark) or get(spec.benchmark).hub is None or bool(spec.data_dir)
+
+
+def asked_of_hub(spec: RunSpec) -> str:
+    """What `load` is about to wait for, as a view shows it; empty where the rows are here."""
+    if spec.benchmark.startswith(_HARNESS):
+        return f"Asking lm-evaluation-harness for {spec.benchmark.removeprefix(_HARNESS)} …"
+    return "" if rows_are_here(spec) else f"Asking the hub about {spec.benchmark} …"
 
 
 def check_source(spec: RunSpec) -> None:

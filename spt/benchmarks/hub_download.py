@@ -16,6 +16,7 @@ from typing import Any
 from spt.benchmarks.base import HubSet
 from spt.spec import UserError
 
+PATIENCE = 5.0  # seconds for the hub to answer a question; downloads have their own
 _COMMIT = re.compile("[0-9a-f]{40}")
 
 
@@ -29,7 +30,7 @@ def download(hub: HubSet, split: str) -> list[dict[str, Any]]:
     where = f"{hub.id} ({hub.config})"
     instead = "or give a folder that holds it with --data-dir"
     try:
-        with quiet():
+        with quiet(), _cache_alone(unless=_answers(hub)):
             found = datasets.load_dataset(hub.id, hub.config, split=split, revision=hub.revision)
         _check_commit(found, hub)
         return list(found.to_list())
@@ -56,6 +57,37 @@ def download(hub: HubSet, split: str) -> list[dict[str, Any]]:
         raise UserError(f"{where} cannot be downloaded or stored: {error.strerror or error}.") from error
     except datasets.exceptions.DatasetGenerationError as error:
         raise UserError(f"{where} cannot be read ({error.__cause__ or error}): get it anew, {instead}.") from error
+
+
+def _answers(hub: HubSet) -> bool:
+    """Whether the hub can be reached, by one question that is not repeated. What it says is for `datasets` to find out.
+
+    Without this a set that is not cached, and no network, take half a minute: six attempts, with pauses.
+    """
+    import httpx2
+    from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
+
+    try:
+        HfApi().dataset_info(hub.id, revision=hub.revision, timeout=PATIENCE)
+    except httpx2.TransportError:
+        return False
+    except (HfHubHTTPError, OfflineModeIsEnabled):
+        return True
+    return True
+
+
+@contextmanager
+def _cache_alone(unless: bool) -> Iterator[None]:
+    """Have `datasets` look into its cache alone, as HF_HUB_OFFLINE does; the library reads that once, so it is set."""
+    import datasets
+
+    before = datasets.config.HF_HUB_OFFLINE
+    datasets.config.HF_HUB_OFFLINE = before or not unless
+    try:
+        yield
+    finally:
+        datasets.config.HF_HUB_OFFLINE = before
 
 
 def _check_commit(found: Any, hub: HubSet) -> None:
