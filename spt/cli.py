@@ -26,6 +26,7 @@ from spt.events import Message, Result
 from spt.judge import LOCAL_JUDGES, JudgeSettings
 from spt.preflight import preflight
 from spt.spec import RunSpec, UserError
+from spt.spec import option as option_name
 from spt.store import RunFolder, Store
 from spt.view import RunView, count
 
@@ -182,7 +183,7 @@ def _with_spec_options(only: Collection[str] = tuple(RunSpec.model_fields)) -> C
         options = []
         for name, field in RunSpec.model_fields.items():
             envvar = "SPT_DATA_DIR" if name == "data_dir" else None
-            option = typer.Option(f"--{name.replace('_', '-')}", help=field.description, envvar=envvar)
+            option = typer.Option(option_name(name), help=field.description, envvar=envvar)
             kind, default = (list[str], []) if name == "control" else (field.annotation, field.default)
             options.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, option]))
         options = [option for option in options if option.name in only]
@@ -263,7 +264,7 @@ app.command()(cli_share.push)
 
 @app.command()
 def models() -> None:
-    """List the models that have a name here; any hub id or local folder of safetensors works too.
+    """List the models that have a name here; any hub id, folder of safetensors or GGUF file works too.
 
     Example: [bold]python -m spt models[/bold]
     """

@@ -110,7 +110,7 @@ class Prompter:
 def choose_shots(train: Sequence[Example], count: int, seed: int) -> tuple[Example, ...]:
     """Few-shot examples, drawn from train by the seed. Raises UserError where train has too few rows."""
     if count > len(train):
-        raise UserError(f"shots = {count} is not possible: the benchmark has {len(train)} training rows.")
+        raise UserError(f"--shots {count} is not possible: the benchmark has {len(train)} training rows.")
     return tuple(random.Random(f"shots-{seed}").sample(list(train), count))
 
 

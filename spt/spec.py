@@ -38,6 +38,23 @@ class UserError(Exception):
     """Something the user can mend. The message, shown without traceback, says what is wrong and what to do."""
 
 
+class BadSetting(UserError):
+    """A setting that cannot be, called as the command line calls it; `named` calls it otherwise."""
+
+    def __init__(self, name: str, value: Any, why: str) -> None:
+        self.name, self._said = name, f"{value!r} is not possible: {why}."
+        super().__init__(f"{option(name)} {self._said}")
+
+    def named(self, label: str) -> UserError:
+        """The same for a view with labels of its own."""
+        return UserError(f"{label} = {self._said}")
+
+
+def option(name: str) -> str:
+    """How a setting is written on the command line: `learning_rate` is `--learning-rate`."""
+    return f"--{name.replace('_', '-')}"
+
+
 def local_path(model: str) -> Path | None:
     """The absolute path of a model that is a local folder or file; None for presets and hub ids."""
     from spt.presets import PRESETS
@@ -63,7 +80,7 @@ class RunSpec(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
-    model: str = Field("bundled", min_length=1, description="preset, hub id, or local folder of safetensors")
+    model: str = Field("bundled", min_length=1, description="preset, hub id, local folder of safetensors, or GGUF file")
     revision: str | None = Field(None, description="branch, tag or commit of a hub model")
     benchmark: str = Field(
         "capitals", min_length=1, description="name of a benchmark, a .jsonl or .csv file, or lm_eval:<task or .yaml>"
@@ -81,7 +98,7 @@ class RunSpec(BaseModel):
     probe_items: int = Field(16, ge=1, le=10_000, description="how many test items a probe scores")
     seeds: int = Field(1, ge=1, le=16, description="soft prompts tuned together, from --seed on")
     control: tuple[Control, ...] = Field(
-        (), description="further prompts tuned together: on answers shuffled among rows, or on any valid answer"
+        (), description="tuned along: shuffled = on answers permuted among rows, valid-format = on any in the form"
     )
     holdout_topic: str | None = Field(None, description="tune on all other topics and test on this one alone")
     data_dir: str | None = Field(None, description="folder of <hub id>/<config>/<split>.jsonl in place of the hub")
@@ -129,13 +146,12 @@ class RunSpec(BaseModel):
 
     @classmethod
     def parse(cls, **settings: Any) -> RunSpec:
-        """Build a spec from user input. Raises UserError with one sentence naming the first bad setting."""
+        """Build a spec from user input. Raises BadSetting, a UserError, for the first setting that cannot be."""
         try:
             return cls(**settings)
         except ValidationError as error:
             first = error.errors()[0]
-            name = ".".join(str(part) for part in first["loc"]) or "spec"
-            raise UserError(f"{name} = {first['input']!r} is not possible: {first['msg'].lower()}.") from None
+            raise BadSetting(str(first["loc"][0]), first["input"], first["msg"].lower()) from None
 
     @property
     def run_id(self) -> str:
@@ -155,7 +171,7 @@ class RunSpec(BaseModel):
             value = getattr(self, name)
             if isinstance(value, tuple):
                 for each in value:
-                    words += [f"--{name.replace('_', '-')}", str(each)]
+                    words += [option(name), str(each)]
             elif value != field.default or name in ("model", "benchmark"):
-                words += [f"--{name.replace('_', '-')}", str(value)]
+                words += [option(name), str(value)]
         return shlex.join(words)

@@ -149,10 +149,11 @@ def test_the_same_command_goes_on_after_ctrl_c_and_kill(
     [
         (["--model", "/nowhere/at-all"], "/nowhere/at-all"),
         (["--benchmark", "capitols"], "Unknown benchmark 'capitols'"),
-        (["--steps", "0"], "steps = 0 is not possible"),
-        (["--virtual-tokens", "1000000"], "virtual_tokens = 1000000 is not possible"),
-        (["--learning-rate", "-1"], "learning_rate = -1.0 is not possible"),
-        (["--learning-rate", "nan"], "learning_rate = nan is not possible"),
+        (["--steps", "0"], "--steps 0 is not possible"),
+        (["--virtual-tokens", "1000000"], "--virtual-tokens 1000000 is not possible"),
+        (["--learning-rate", "-1"], "--learning-rate -1.0 is not possible"),
+        (["--control", "shufled"], "--control 'shufled' is not possible: input should be 'shuffled' or '"),
+        (["--learning-rate", "nan"], "--learning-rate nan is not possible"),
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing_behind(

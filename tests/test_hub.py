@@ -119,7 +119,7 @@ def test_each_refusal_is_one_sentence(repository: Path, tmp_path: Path) -> None:
         assert "and HF_HUB_OFFLINE is set" in ask(FETCH, "someone/tiny", address, tmp_path, HF_HUB_OFFLINE="1")
 
 
-CONFIG = FETCH.replace("print(*hub.fetch(sys.argv[1], sys.argv[2] or None, check))", "hub.fetch_config(sys.argv[1], None)")
+CONFIG = FETCH.replace("hub.fetch(sys.argv[1], sys.argv[2] or None, check)", "hub.fetch_config(sys.argv[1], None)")
 
 
 def test_without_a_network_an_unknown_model_is_said_at_once_and_what_is_waited_for_too(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from spt.cli import app
-from spt.spec import RunSpec, UserError
+from spt.spec import BadSetting, RunSpec, UserError
 
 
 def test_the_run_id_is_stable_and_follows_every_setting() -> None:
@@ -50,12 +50,12 @@ def test_the_run_id_is_a_safe_folder_name(model: str) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"steps": 0}, "steps = 0"),
-        ({"virtual_tokens": 10**6}, "virtual_tokens = 1000000"),
-        ({"learning_rate": -1}, "learning_rate = -1"),
-        ({"learning_rate": float("nan")}, "learning_rate = nan"),
-        ({"precision": "fp64"}, "precision = 'fp64'"),
-        ({"model": ""}, "model = ''"),
+        ({"steps": 0}, "--steps 0"),
+        ({"virtual_tokens": 10**6}, "--virtual-tokens 1000000"),
+        ({"learning_rate": -1}, "--learning-rate -1"),
+        ({"learning_rate": float("nan")}, "--learning-rate nan"),
+        ({"precision": "fp64"}, "--precision 'fp64'"),
+        ({"model": ""}, "--model ''"),
         ({"flavour": 1}, "flavour"),
     ],
 )
@@ -66,10 +66,25 @@ def test_a_bad_setting_is_named_in_one_sentence(settings: dict[str, object], wor
     assert words in message and message.endswith(".") and "\n" not in message
 
 
-def test_the_command_says_the_same_settings_again() -> None:
+def test_a_bad_setting_is_called_as_it_was_typed_and_otherwise_where_a_view_has_labels() -> None:
+    for settings, typed in (
+        ({"learning_rate": 0}, "--learning-rate 0 is not possible"),
+        ({"control": ["shuffled", "x"]}, "--control 'x' is not possible"),
+    ):
+        with pytest.raises(BadSetting) as error:
+            RunSpec.parse(**settings)
+        assert str(error.value).startswith(typed)
+    assert str(error.value.named("Controls")).startswith("Controls = 'x' is not possible")
+
+
+def test_the_command_says_the_same_settings_again(tmp_path: Path) -> None:
     """What the page shows for copying is parsed by the real command line into the same run."""
+    model = tmp_path / "a folder; rm -rf"  # that looks like a model until it is loaded
+    model.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        (model / name).write_text("")
     spec = RunSpec(
-        model="no such folder; rm -rf",
+        model=str(model),
         benchmark="trivia",
         learning_rate=0.25,
         seed=3,

@@ -67,7 +67,7 @@ def benchmark(file: str, answer_format: str | None, template: str | None, patter
 
 def _kind(answer_format: str | None, template: str | None, pattern: str | None) -> str | None:
     if answer_format is not None and answer_format not in FORMATS:
-        raise UserError(f"answer-format = {answer_format!r} is not known: choose one of {', '.join(FORMATS)}.")
+        raise UserError(f"--answer-format {answer_format!r} is not known: choose one of {', '.join(FORMATS)}.")
     if template is None and pattern is None:
         if answer_format == "pattern":
             raise UserError("--answer-format pattern needs --template and --pattern: what a target and an answer are.")
@@ -78,7 +78,7 @@ def _kind(answer_format: str | None, template: str | None, pattern: str | None) 
         missing, what = ("--template", "the target") if template is None else ("--pattern", "an answer in that form")
         raise UserError(f"{missing} is missing, which says what {what} is: give both, --template and --pattern.")
     if MARK not in template:
-        raise UserError(f"template = {template!r} has no {MARK} in it, where the answer is to stand.")
+        raise UserError(f"--template {template!r} has no {MARK} in it, where the answer is to stand.")
     return "pattern"
 
 
@@ -96,7 +96,7 @@ def _form(kind: str, template: str, pattern: str, rows: list[OwnRow]) -> AnswerF
         return ShortPhrase(tokens)
     form = Pattern(pattern, template, tokens, pool=[template.replace(MARK, row.answer) for row in rows])
     if form.expression.groups < 1:
-        raise UserError(f"pattern = {pattern!r} has no group: put the answer's part in brackets, as in <a>(.+?)</a>.")
+        raise UserError(f"--pattern {pattern!r} has no group: put the answer's part in brackets, as in <a>(.+?)</a>.")
     return form
 
 

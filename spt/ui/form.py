@@ -13,7 +13,7 @@ from annotated_types import Ge, Gt, Le, Lt
 
 from spt.benchmarks import BUNDLED, HUB, canonical, default_data_dir, is_own_file
 from spt.presets import PRESETS, terms_accepted
-from spt.spec import ChatTemplate, Precision, RunSpec, UserError
+from spt.spec import BadSetting, ChatTemplate, Precision, RunSpec, UserError
 from spt.ui import uploads
 from spt.ui.text import benchmark_title, esc
 
@@ -174,7 +174,10 @@ def to_spec(values: tuple[Any, ...], local: bool = True) -> RunSpec:
     settings["data_dir"] = settings["data_dir"] or default_data_dir()
     if not local:
         uploads.no_paths(settings)
-    return canonical(RunSpec.parse(**settings))
+    try:
+        return canonical(RunSpec.parse(**settings))
+    except BadSetting as error:
+        raise error.named(LABELS[error.name]) from None
 
 
 def from_spec(spec: RunSpec) -> list[Any]:

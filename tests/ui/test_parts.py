@@ -215,8 +215,8 @@ def test_form_and_spec_are_inverse() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value", "words"),
-    [("steps", 0, "steps = 0"), ("virtual_tokens", 10**6, "virtual_tokens"), ("learning_rate", -1, "learning_rate"),
-     ("steps", 2.5, "steps"), ("steps", None, "Steps is empty"), ("model", " ", "model")],
+    [("steps", 0, "Steps = 0"), ("virtual_tokens", 10**6, "Virtual tokens"), ("learning_rate", -1, "Learning rate"),
+     ("steps", 2.5, "Steps"), ("steps", None, "Steps is empty"), ("model", " ", "Model")],
 )  # fmt: skip
 def test_bad_settings_are_one_sentence(field: str, value: object, words: str) -> None:
     values = dict(zip(form.FIELDS, form.from_spec(RunSpec()), strict=True)) | {field: value}

@@ -46,7 +46,7 @@ class Pattern:
         try:
             self.expression = regex.compile(pattern)
         except (regex.error, RecursionError, OverflowError) as error:
-            raise UserError(f"pattern = {pattern!r} is no regular expression: {error}.") from None
+            raise UserError(f"--pattern {pattern!r} is no regular expression: {error}.") from None
         self.template, self.max_new_tokens = template, max_new_tokens
         self.whole, self.which, self.pool = whole, which, tuple(pool)
         self.slow = 0
