@@ -19,6 +19,7 @@ from spt.out_of_memory import is_out_of_memory, release
 from spt.prompting import Prompter
 from spt.scoring import score
 from spt.spec import Method
+from spt.ticker import Listen
 
 EVAL_BATCH = 16  # items; the same for all methods of a run, so that comparisons stay paired in bf16 too
 
@@ -32,6 +33,7 @@ class Evaluator:
     prompter: Prompter
     at_once: int = EVAL_BATCH  # items of a batch that go through the model together
     notices: list[MemoryReduced] = field(default_factory=list)  # for the caller to take
+    listen: Listen = lambda batch: None  # hears of every token of a batch
 
     def batches(self, method: Method, items: Sequence[Example]) -> list[tuple[Example, ...]]:
         """Items in batches of like length. Planned over all items, so a resumed run forms the same batches."""
@@ -70,7 +72,7 @@ class Evaluator:
     def _answer(self, method: Method, batch: Sequence[Example]) -> list[Prediction]:
         form, prompter = self.benchmark.format, self.prompter
         contexts = [prompter.context(item, method) for item in batch]
-        answers = generate(self.loaded, contexts, form)
+        answers = generate(self.loaded, contexts, form, self.listen)
         logprobs: list[list[float]] = [[] for _ in batch]
         if self.benchmark.closed:
             options = [[prompter.answer(option) for option in item.options] for item in batch]

@@ -52,13 +52,14 @@ class PhaseStarted(_Event):
 
 
 class Progress(_Event):
-    """`done` of `total` units of the phase are finished."""
+    """`done` of `total` units of the phase are finished; with `ahead`, a sign of life from within the next ones."""
 
     type: Literal["progress"] = "progress"
     phase: Phase
     done: int
     total: int
     detail: str = ""
+    ahead: float | None = Field(None, description="units beyond `done` that are surely behind; None = none in work")
 
 
 class ModelLoaded(_Event):
@@ -244,6 +245,21 @@ class ResumeState:
         """How much at once those attempts found to fit, where memory ran out (`MemoryReduced`); else None."""
         found = [e.at_once for e in self.events if isinstance(e, MemoryReduced) and e.what == what]
         return found[-1] if found else None
+
+    def seconds(self) -> dict[str, float]:
+        """Wall seconds by phase of those attempts, read from the times of their events."""
+        seconds: dict[str, float] = {}
+        phase: str | None = None
+        before = 0.0
+        for event in self.events:
+            if isinstance(event, RunStarted):
+                phase = None  # the gap since the last attempt is nobody's time
+            elif phase is not None:
+                seconds[phase] = seconds.get(phase, 0.0) + event.time - before
+            if isinstance(event, PhaseStarted):
+                phase = event.phase
+            before = event.time
+        return seconds
 
 
 Message = Event | Predictions | Checkpoint | PromptFiles

@@ -26,6 +26,7 @@ from spt.models import LoadedModel
 from spt.prompt import Provenance, SoftPrompt, VirtualTokens
 from spt.prompting import Prompter, choose_items, choose_shots
 from spt.spec import TUNED_ITEMS, Arm, Method, RunSpec
+from spt.ticker import Tell, Ticker
 from spt.tuning import TrainingRow, Tuner, initial_vectors, seen_rows, tuned_items_of
 
 
@@ -60,14 +61,20 @@ class _Job:
     virtual: VirtualTokens
     prompter: Prompter
     evaluator: Evaluator
+    ticker: Ticker
     seconds: dict[str, float]
     steps: dict[int, events.StepLoss]
     answers: dict[Method, list[Prediction]] = field(default_factory=dict)
     scores: dict[Method, MethodScores] = field(default_factory=dict)
 
 
-def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Generator[Message, None, None]:
-    """Run a spec, going on from `resume`. Raises UserError for what the user can mend."""
+def run(
+    spec: RunSpec, resume: ResumeState, cache: ModelCache, tell: Tell = lambda progress: None
+) -> Generator[Message, None, None]:
+    """Run a spec, going on from `resume`. Raises UserError for what the user can mend.
+
+    `tell` hears signs of life between two messages, from within a batch of answers.
+    """
     yield events.RunStarted(run=spec.run_id, resumed=bool(resume.events))
     asked = benchmarks.asked_of_hub(spec)
     yield events.PhaseStarted(phase="load", detail=asked)
@@ -111,11 +118,12 @@ def run(spec: RunSpec, resume: ResumeState, cache: ModelCache) -> Generator[Mess
         ),
     )
     prompter = Prompter(loaded.tokenizer, benchmark, chat, shots, loaded.eos_ids, _virtual_ids(virtual, spec))
-    evaluator = Evaluator(loaded, benchmark, prompter, resume.limit("evaluation") or EVAL_BATCH)
+    ticker = Ticker(tell)
+    evaluator = Evaluator(loaded, benchmark, prompter, resume.limit("evaluation") or EVAL_BATCH, listen=ticker)
     steps = {event.step: event for event in resume.events if isinstance(event, events.StepLoss)}
-    seconds = seconds_so_far(resume)
+    seconds = resume.seconds()
     job = _Job(
-        spec, resume, benchmark, split, items, tuned_items, loaded, virtual, prompter, evaluator, seconds, steps
+        spec, resume, benchmark, split, items, tuned_items, loaded, virtual, prompter, evaluator, ticker, seconds, steps
     )
     job.seconds["load"] = time.perf_counter() - start
     run_checks.length(loaded, evaluator, (*items, *tuned_items))
@@ -167,28 +175,13 @@ def _timed(job: _Job, phase: str, messages: Iterator[Message]) -> Iterator[Messa
         yield message
 
 
-def seconds_so_far(resume: ResumeState) -> dict[str, float]:
-    """Wall seconds by phase of earlier attempts, read from the times of their events."""
-    seconds: dict[str, float] = {}
-    phase: str | None = None
-    before = 0.0
-    for event in resume.events:
-        if isinstance(event, events.RunStarted):
-            phase = None  # the gap since the last attempt is nobody's time
-        elif phase is not None:
-            seconds[phase] = seconds.get(phase, 0.0) + event.time - before
-        if isinstance(event, events.PhaseStarted):
-            phase = event.phase
-        before = event.time
-    return seconds
-
-
 def _answer(job: _Job, method: Phase) -> Iterator[Message]:
     """Answer all test items with one method."""
     yield events.PhaseStarted(phase=method, total=len(job.items))
+    job.ticker.at(method, 0, len(job.items))
     for done, messages in _score(job, method, job.items):
         yield from messages
-        yield events.Progress(phase=method, done=done, total=len(job.items))
+        yield job.ticker.at(method, done, len(job.items))
     yield events.MethodScored(method=method, scores=job.scores[method])
 
 
@@ -197,10 +190,11 @@ def _answer_controls(job: _Job) -> Iterator[Message]:
     work = [(arm.name, job.items) for arm in job.spec.arms[1:]] + [(TUNED_ITEMS, job.tuned_items)]
     total, before = sum(len(items) for _, items in work), 0
     yield events.PhaseStarted(phase="controls", total=total)
+    job.ticker.at("controls", 0, total)
     for name, items in work:
         for done, messages in _score(job, name, items):
             yield from messages
-            yield events.Progress(phase="controls", done=before + done, total=total)
+            yield job.ticker.at("controls", before + done, total)
         before += len(items)
         yield events.MethodScored(method=name, scores=job.scores[name])
 
@@ -270,6 +264,7 @@ def _taken(notices: list[events.MemoryReduced]) -> list[Message]:
 def _probe(job: _Job, step: int) -> Iterator[Message]:
     """A probe of the real prompt; further arms are asked every second time and at the end, to cost half as much."""
     spec, items = job.spec, job.items[: job.spec.probe_items]
+    job.ticker.at("tuning", step, spec.steps)
     all_arms = step == spec.steps or step // spec.probe_every % 2 == 0
     arms = spec.arms if all_arms else spec.arms[:1]
     rows = {arm.name: job.evaluator.answer_all(arm.name, items) for arm in arms}

@@ -18,6 +18,7 @@ from spt.batching import expandable, left_pad, positions, prefill, shared_prefix
 from spt.benchmarks.formats import AnswerFormat
 from spt.metrics import StoppedBy
 from spt.models import LoadedModel
+from spt.ticker import Decoding, Listen
 
 REPEATS = 3  # an answer whose last lines are this many equal ones is looping
 
@@ -48,10 +49,18 @@ def greedy_config(loaded: LoadedModel, max_new_tokens: int) -> GenerationConfig:
 
 
 @torch.inference_mode()
-def generate(loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format: AnswerFormat) -> list[Answer]:
-    """Answer one batch of contexts (lists of token ids, virtual ones included), in their order."""
+def generate(
+    loaded: LoadedModel,
+    contexts: Sequence[Sequence[int]],
+    answer_format: AnswerFormat,
+    listen: Listen = lambda batch: None,
+) -> list[Answer]:
+    """Answer one batch of contexts (lists of token ids, virtual ones included), in their order.
+
+    `listen` hears after every token where the batch is; what it raises ends the work.
+    """
     decode = _shrinking if expandable(loaded) else _whole
-    return [_finish(loaded, row, answer_format) for row in decode(loaded, contexts, answer_format)]
+    return [_finish(loaded, row, answer_format) for row in decode(loaded, contexts, answer_format, listen)]
 
 
 def _ended(loaded: LoadedModel, row: list[int], answer_format: AnswerFormat) -> bool:
@@ -60,7 +69,9 @@ def _ended(loaded: LoadedModel, row: list[int], answer_format: AnswerFormat) -> 
     return row[-1] in loaded.eos_ids or answer_format.trim(text)[1] or loops(text)
 
 
-def _shrinking(loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format: AnswerFormat) -> list[list[int]]:
+def _shrinking(
+    loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format: AnswerFormat, listen: Listen
+) -> list[list[int]]:
     """New token ids of each row. Rows that have ended leave the batch, so one long answer does not hold the others."""
     prefix = shared_prefix(loaded, contexts, spare=answer_format.max_new_tokens)
     ids, mask = left_pad(contexts, loaded.device, prefix)
@@ -79,9 +90,11 @@ def _shrinking(loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_fo
         )
         for row, token in zip(active, output.logits[:, -1].float().argmax(-1).tolist(), strict=True):
             answers[row].append(token)
-        if len(answers[active[0]]) == answer_format.max_new_tokens:
+        tokens = len(answers[active[0]])
+        if tokens == answer_format.max_new_tokens:
             return answers
         going = [i for i, row in enumerate(active) if not _ended(loaded, answers[row], answer_format)]
+        listen(Decoding(len(contexts), len(contexts) - len(going), tokens, answer_format.max_new_tokens))
         if not going:
             return answers
         cache = output.cache
@@ -97,15 +110,21 @@ def _shrinking(loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_fo
 class _AnswerEnds(StoppingCriteria):
     """Ends a row once nothing further matters."""
 
-    def __init__(self, loaded: LoadedModel, answer_format: AnswerFormat, prompt_width: int) -> None:
-        self.loaded, self.format, self.prompt_width = loaded, answer_format, prompt_width
+    def __init__(self, loaded: LoadedModel, answer_format: AnswerFormat, prompt_width: int, listen: Listen) -> None:
+        self.loaded, self.format, self.prompt_width, self.listen = loaded, answer_format, prompt_width, listen
+        self.over: set[int] = set()
 
     def __call__(self, input_ids: Tensor, scores: Any, **kwargs: Any) -> Tensor:
         rows = input_ids[:, self.prompt_width :].tolist()
-        return torch.tensor([_ended(self.loaded, row, self.format) for row in rows], device=input_ids.device)
+        ended = [_ended(self.loaded, row, self.format) for row in rows]
+        self.over |= {i for i, end in enumerate(ended) if end}  # padding follows, and may not look like an end
+        self.listen(Decoding(len(rows), len(self.over), len(rows[0]), self.format.max_new_tokens))
+        return torch.tensor(ended, device=input_ids.device)
 
 
-def _whole(loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format: AnswerFormat) -> list[list[int]]:
+def _whole(
+    loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format: AnswerFormat, listen: Listen
+) -> list[list[int]]:
     """The same through `generate` of transformers, where no row can be taken out of the cache (state space, hybrid)."""
     ids, mask = left_pad(contexts, loaded.device)
     width = ids.shape[1]
@@ -114,7 +133,7 @@ def _whole(loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format
         input_ids=ids,
         attention_mask=mask,
         generation_config=greedy_config(loaded, answer_format.max_new_tokens),
-        stopping_criteria=StoppingCriteriaList([_AnswerEnds(loaded, answer_format, width)]),
+        stopping_criteria=StoppingCriteriaList([_AnswerEnds(loaded, answer_format, width, listen)]),
     )
     rows: list[list[int]] = output[:, width:].tolist()
     return rows

@@ -128,7 +128,7 @@ def _run(
     from spt import experiment  # torch: seconds
     from spt.quiet import quiet
 
-    run = experiment.run(folder.spec, folder.resume_state(), cache)
+    run = experiment.run(folder.spec, folder.resume_state(), cache, tell=keep)
     with quiet(), _memory_errors(), disk_errors(home()), closing(run) as messages:
         for message in messages:
             keep(message)

@@ -74,22 +74,24 @@ class _Pace:
     """How fast a phase goes: seconds and units, of all attempts, without the time between attempts."""
 
     done: int = 0
+    ahead: float = 0.0  # units in work that are surely behind
     total: int | None = None
     detail: str = ""
     complete: bool = False
     seconds: float = 0.0
-    measured: int = 0  # units that were done within `seconds`
+    paced: float = 0.0  # of them, up to the last unit that was done
+    measured: int = 0  # units that were done within `paced`
 
     @property
     def rate(self) -> float | None:
-        """Seconds a unit; None before one was measured."""
-        return self.seconds / self.measured if self.measured and self.seconds > 0 else None
+        """Seconds a unit; None before one was measured. What is in work does not count: it would seem slow."""
+        return self.paced / self.measured if self.measured and self.paced > 0 else None
 
     @property
     def fraction(self) -> float:
         if self.complete:
             return 1.0
-        return min(self.done / self.total, 1.0) if self.total else 0.0
+        return min((self.done + self.ahead) / self.total, 1.0) if self.total else 0.0
 
 
 @dataclass
@@ -189,7 +191,7 @@ class RunView:
         if not self.phase_total and self.phase_detail:
             return self.phase_detail
         count = f": {self.phase_done} of {self.phase_total}" if self.phase_total else ""
-        return PHASE_TITLES[self.phase] + count
+        return PHASE_TITLES[self.phase] + count + (f", {self.phase_detail}" if self.phase_detail else "")
 
     # ---- the fold
 
@@ -211,15 +213,19 @@ class RunView:
                 pace = self._paces[event.phase]
                 pace.total, pace.detail = event.total, event.detail
             case Progress():
-                self._paces[event.phase].total = event.total
-                self._paces[event.phase].detail = event.detail
-                self._advance(event.phase, event.done)
+                pace = self._paces[event.phase]
+                pace.total, pace.detail = event.total, event.detail
+                if event.ahead is None:
+                    self._advance(event.phase, event.done)
+                else:  # a batch that begins again in halves does not set the bar back
+                    pace.ahead = max(pace.ahead, event.ahead)
             case ModelLoaded():
                 self.model = event
             case DataLoaded():
                 self.data = event
             case StepLoss():
                 self.losses[event.step] = event
+                self._paces["tuning"].detail = ""
                 self._advance("tuning", event.step)
             case Probe():
                 self.probes[event.step] = event
@@ -241,7 +247,9 @@ class RunView:
         pace = self._paces[phase]
         # After a resume a step or batch can come a second time: it took time again but adds nothing to what is done.
         pace.measured += max(0, done - pace.done)
-        pace.done = max(done, pace.done)
+        pace.paced = pace.seconds
+        if done > pace.done:
+            pace.done, pace.ahead = done, 0.0
 
     def _total(self, phase: Phase) -> int | None:
         pace = self._paces[phase]
@@ -273,7 +281,7 @@ class RunView:
             # Answers of another method, of the same items by the same model, are a fair guess until this one has begun.
             rates = [self._paces[other].rate for other in ("zero_shot", "few_shot")]
             rate = next((known for known in rates if known is not None), None)
-        return None if rate is None else rate * max(0, total - pace.done)
+        return None if rate is None else max(0.0, rate * (total - pace.done) - (pace.seconds - pace.paced))
 
 
 def probed_levels(predictions: Mapping[Method, Sequence[Prediction]], data: DataLoaded | None) -> Levels:

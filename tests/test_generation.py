@@ -11,6 +11,7 @@ from spt import models
 from spt.benchmarks import get
 from spt.benchmarks.formats import ShortPhrase
 from spt.generation import _finish, _shrinking, _whole, generate, loops
+from spt.ticker import Decoding
 from tests.tiny import ARCHITECTURES
 
 Tiny = Callable[[str], Path]
@@ -42,10 +43,16 @@ def test_rows_that_leave_the_batch_change_no_answer(architecture: str, head: int
     loaded = models.load(str(tiny(architecture)))
     form = EndsSomewhere()
     rows = [[*range(60, 60 + head), *range(start, start + n)] for start, n in ((5, 3), (20, 30), (99, 1), (70, 9))]
-    ours, theirs = _shrinking(loaded, rows, form), _whole(loaded, rows, form)
+    heard: dict[str, list[Decoding]] = {"ours": [], "theirs": []}
+    ours = _shrinking(loaded, rows, form, heard["ours"].append)
+    theirs = _whole(loaded, rows, form, heard["theirs"].append)
     assert [answer == other[: len(answer)] for answer, other in zip(ours, theirs, strict=True)] == [True] * 4
     assert [_finish(loaded, row, form) for row in ours] == [_finish(loaded, row, form) for row in theirs]
     assert len({len(answer) for answer in ours}) > 1, "some left before others"
+    for batch in heard.values():  # neither way is silent, and both say the same of a batch
+        assert [each.tokens for each in batch][:3] == [1, 2, 3] and batch[-1].ended >= batch[0].ended
+        assert all(0 < each.share <= 1 for each in batch)
+    assert heard["ours"] == heard["theirs"][: len(heard["ours"])]
 
 
 def test_a_looping_row_is_one_whatever_its_batch_mates(bundled: models.LoadedModel) -> None:

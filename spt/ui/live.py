@@ -115,6 +115,8 @@ def run_html(run: str, status: Status, view: RunView, position: int | None) -> s
     failed = " failed" if status == "failed" else ""
     left = view.seconds_left if status == "running" else None
     about = f"<span>about {duration(left)} left</span>" if left is not None else ""
+    if status == "running" and view.phase_total and view.phase_detail:
+        about += f"<span>{esc(view.phase_detail)}</span>"
     return (
         f'<div data-run="{esc(run)}" data-title="{esc(f"{share}{words.lower()} · {benchmark} · spt")}">'
         f'<div class="run-head"><span class="pill {status}">{words}</span><b>{esc(title)}</b>'
