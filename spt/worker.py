@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 POLL = 0.2  # seconds
+TOLD = 3.0  # seconds for the app to be ended too, where its worker was
 GRACE = 20.0  # seconds an orphan gets to end its step or batch
 
 
@@ -203,15 +204,30 @@ class WorkerProcess:
             code = self._process.wait()
             if self._stopping.is_set():
                 return
+            if _told(code):
+                # Whoever ends a whole service (`systemctl stop`, a container) tells the worker and the app at once, and
+                # the worker may be the quicker one. Its run stays queued.
+                if self._stopping.wait(TOLD):
+                    return
+                log.info("The worker was told to end; a new one is started.")
+                self._replace()
+                continue
             log.error("The worker process ended unexpectedly (%s); a new one is started.", _reason(code))
             _fail_run_of(self._process.pid, code)
             # One that dies as soon as it starts would otherwise be started in a tight loop.
             pause = min(30.0, 2 * pause + 1) if time.monotonic() - started < 5 else 0.0
             self._stopping.wait(pause)
-            with self._changing:
-                if self._stopping.is_set():
-                    return
+            self._replace()
+
+    def _replace(self) -> None:
+        with self._changing:
+            if not self._stopping.is_set():
                 self._process = _spawn()
+
+
+def _told(code: int) -> bool:
+    """Whether a worker ended because it was told to, also before it could listen; it has left its run in order."""
+    return code in (0, -signal.SIGTERM)
 
 
 def _spawn() -> subprocess.Popen[bytes]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from spt import queue
@@ -150,6 +152,50 @@ def test_a_worker_that_is_killed_fails_its_run_once_and_is_replaced(spec: RunSpe
         queue.submit(folder)
         eventually(lambda: folder.status() == "finished")
     assert outcome(folder) == expected
+
+
+def test_a_worker_that_was_told_to_end_has_failed_nothing(
+    spec: RunSpec, expected: dict[str, Any], monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As `systemctl stop` does: it signals the worker and the app, and the worker is the first to end."""
+    folder = submitted(spec)
+    with WorkerProcess() as worker:
+        eventually(in_tuning(folder))
+        assert worker.pid is not None
+        first = worker.pid
+        os.kill(first, signal.SIGTERM)
+        eventually(lambda: not alive(first))
+        assert folder.status() == "queued"
+    assert folder.status() == "queued" and not any(event.type == "run_failed" for event in folder.events())
+    monkeypatch.setattr("spt.worker.TOLD", 0.1)  # the app is not ended: the run is gone on with
+    with WorkerProcess() as worker:
+        eventually(lambda: len(steps(folder.events())) >= 6)
+        assert worker.pid is not None
+        os.kill(worker.pid, signal.SIGTERM)
+        eventually(has_ended(folder))
+    assert outcome(folder) == expected
+    assert not [record for record in caplog.records if record.levelname == "ERROR"]
+
+
+def test_a_whole_app_that_is_told_to_end_ends_without_a_word(spt_home: Path) -> None:
+    """The real app, its worker told first."""
+    with subprocess.Popen(
+        [sys.executable, "app.py", "--port", str(free_port())], cwd=Path(__file__).parents[1],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as app:  # fmt: skip
+        eventually((spt_home / "worker.lock").exists)
+        worker = psutil.Process(app.pid).children()[0]
+        worker.terminate()
+        worker.wait(60)
+        app.terminate()
+        out, err = app.communicate(timeout=60)
+    assert app.returncode == 0 and "spt is at" in out and "unexpectedly" not in err
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def test_a_finished_run_is_made_anew_once_it_can_begin(spec: RunSpec, tmp_path: Path) -> None:

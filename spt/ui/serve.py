@@ -51,4 +51,4 @@ def serve(host: str, port: int) -> None:
         signal.signal(name, lambda *_: ended.set())
     with WorkerProcess():
         ended.wait()
-        page.close(verbose=False)
+    page.close(verbose=False)  # after the worker was told, so that it is not taken for one that died
