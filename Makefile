@@ -11,8 +11,10 @@ BIN := .venv/bin
 
 # The page serves without the bundled model too, and tells what is missing: hence the "-".
 app: .venv/.installed
-	-$(BIN)/python -m spt.bundled
-	PORT=$(PORT) $(BIN)/python app.py
+	@echo "Getting the bundled model, unless it is here (93 MB, then half a minute to convert) ..."
+	-@$(BIN)/python -m spt.bundled
+	@echo "Starting the page; its address follows ..."
+	@PORT=$(PORT) $(BIN)/python app.py
 
 test: check
 	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile
@@ -28,10 +30,12 @@ clean:
 .venv/.installed: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "spt needs Python 3.11 or newer: make $(MAKECMDGOALS) PYTHON=/path/to/python3.11"; exit 1; }
+	@echo "Making .venv and installing spt's packages into it (2 GB with torch): some minutes, once ..."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
 	touch $@
 
 .venv/.installed-dev: .venv/.installed requirements-dev.txt
+	@echo "Installing what the tests need: a minute or two, once ..."
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
 	touch $@
