@@ -86,7 +86,7 @@ def _wire(
         except UserError as error:
             return [*head, gr.update(value=form.problem_html(str(error)), visible=True), gr.skip()]
         session.form = spec.run_id
-        return [*head, gr.update(visible=False), gr.update(value=form.command_html(spec))]
+        return [*head, gr.update(visible=False), gr.update(value=form.command_html(spec, local))]
 
     def edited(session: Session, *values: Any) -> list[Any]:
         return [*form_state(session, values), *page.render(session)]
@@ -124,6 +124,14 @@ def _wire(
             return [gr.skip(), gr.skip(), problem, gr.skip(), *page.render(session)]
         session.open(run.id)
         return [*form_state(session, values), *page.render(session)]
+
+    def upload(file: str, *values: Any) -> Any:
+        """Choose the file, if it can be used; else all stays as it was, and the message stays until it is closed."""
+        data = {name: value or None for name, value in zip(form.FIELDS, values, strict=True) if name in form.OWN}
+        try:
+            return form.uploaded(uploads.keep(Path(file), lambda path: preview.require_usable(path, data)))
+        except UserError as error:
+            raise gr.Error(str(error), duration=None, title="Not possible", print_exception=False) from None
 
     blocks.load(load, [session], [*fields.inputs, *state, *outputs], **LIGHT)
     parts["runs"].pick(pick, [session], [*fields.inputs, *state, *outputs], **LIGHT)
@@ -183,16 +191,8 @@ def _wire(
     on(parts["stop"].click, stop)
     on(parts["resume"].click, resume)
     on(parts["again"].click, again, gr.Checkbox(visible=False), js=SURE_JS)
-    given = fields.upload.upload(_upload, fields.upload, fields.named("benchmark"), **LIGHT)
-    return given.then(edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
-
-
-def _upload(file: str) -> Any:
-    try:
-        return form.uploaded(uploads.keep(Path(file)))
-    except UserError as error:
-        gr.Warning(str(error))
-        return gr.skip()
+    given = fields.upload.upload(upload, [fields.upload, *fields.inputs], fields.named("benchmark"), **LIGHT)
+    return given.success(edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
 
 
 def _shut(session: Session) -> Any:
@@ -225,4 +225,4 @@ def _wire_preview(
     gr.on(form.edits(data), follow, inputs, outputs, **LIGHT)
     close.click(_shut, [session], shown, **LIGHT)
     fields.start.click(_shut, [session], shown, **LIGHT)
-    given.then(look, inputs, outputs, **LIGHT).then(None, js=PREVIEW_JS)
+    given.success(look, inputs, outputs, **LIGHT).then(None, js=PREVIEW_JS)

@@ -20,6 +20,7 @@ from spt.ui.text import benchmark_title, esc
 MAIN = ("model", "benchmark", "precision")
 EVIDENCE = ("seeds", "control", "holdout_topic")
 DATA = ("data_dir", "answer_format", "template", "pattern")
+OWN = ("answer_format", "template", "pattern")  # of a file of the user's
 LABELS = {
     "model": "Model",
     "benchmark": "Benchmark",
@@ -157,7 +158,7 @@ def build(copy_js: str, local: bool = True) -> Form:
     terms = gr.Checkbox(label="I have read the terms and accept them", value=False, visible=False, elem_id="terms")
     problem = gr.HTML(visible=False, elem_id="problem")
     start = gr.Button("Start", variant="primary", elem_id="start")
-    command = gr.HTML(command_html(RunSpec.parse()), js_on_load=copy_js, elem_id="command")
+    command = gr.HTML(command_html(RunSpec.parse(), local), js_on_load=copy_js, elem_id="command")
     return Form([made[name] for name in FIELDS], upload, preview, terms_text, terms, problem, start, command)
 
 
@@ -211,8 +212,11 @@ def problem_html(message: str) -> str:
     return f'<div class="problem" role="alert"><b>Not possible.</b> {esc(message)}</div>'
 
 
-def command_html(spec: RunSpec) -> str:
-    """The command line that does the same as the form."""
+def command_html(spec: RunSpec, local: bool = True) -> str:
+    """The command line that does the same as the form. Seen from elsewhere, without the folders of this server."""
+    if not local:
+        folder = Path(spec.data_dir).name if spec.data_dir else None
+        spec = spec.model_copy(update={"benchmark": benchmark_title(spec.benchmark), "data_dir": folder})
     words = re.sub(r"(?<= )(--[a-z-]+)", r"<span>\1</span>", esc(spec.command()))  # no line ends within an option
     return (
         '<div class="command">The same on the command line'

@@ -9,8 +9,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel, TypeAdapter
 
@@ -66,6 +68,23 @@ def check(spec: RunSpec) -> None:
             _elsewhere(spec)
     except UserError as error:
         raise _by_given_name(error, spec) from None
+
+
+def require_usable(file: Path, settings: Mapping[str, Any]) -> None:
+    """Raises UserError for a file of questions that can be used in no format.
+
+    The form's settings come first; a file that only another format takes is no wrong file, as the settings can be
+    mended when it is chosen.
+    """
+    first: UserError | None = None
+    for changes in (settings, *({"answer_format": kind} for kind in (None, "hash", "phrase", "boxed"))):
+        try:
+            read(RunSpec.parse(benchmark=str(file), **changes))
+            return
+        except UserError as error:
+            first = first or error
+    assert first is not None
+    raise first
 
 
 def _by_given_name(error: UserError, spec: RunSpec) -> UserError:

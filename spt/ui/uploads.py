@@ -9,7 +9,7 @@ import hashlib
 import os
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,18 @@ def folder() -> Path:
     return home().resolve() / "uploads"
 
 
-def keep(uploaded: Path) -> Path:
-    """Move an uploaded file to where it stays. Raises UserError for one that is not JSONL or CSV, or too large."""
+def keep(uploaded: Path, check: Callable[[Path], None] = lambda path: None) -> Path:
+    """Move an uploaded file to where it stays.
+
+    Raises UserError, and deletes the file, where it is no JSONL or CSV, too large, or `check` refuses it.
+    """
+    try:
+        _require_kind(uploaded)
+        check(uploaded)
+    except UserError:
+        uploaded.unlink(missing_ok=True)
+        raise
     name = re.sub(r"[^\w.-]+", "-", uploaded.name)[-80:].lstrip(".-") or "file"
-    if uploaded.suffix.lower() not in SUFFIXES:
-        raise UserError(f"{uploaded.name} is no .jsonl or .csv file: save the questions as one of these.")
-    size = uploaded.stat().st_size
-    if size > MAX_BYTES:
-        most = f"{MAX_BYTES / 1e6:.0f} MB is the most"
-        raise UserError(f"{uploaded.name} has {size / 1e6:,.0f} MB, and {most}: give a part of it.")
     with uploaded.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:12]
     make_home()
@@ -46,6 +49,15 @@ def keep(uploaded: Path) -> Path:
         shutil.move(uploaded, temporary)  # copies where the temporary folder is on another disk
         os.replace(temporary, kept)
     return kept
+
+
+def _require_kind(uploaded: Path) -> None:
+    if uploaded.suffix.lower() not in SUFFIXES:
+        raise UserError(f"{uploaded.name} is no .jsonl or .csv file: save the questions as one of these.")
+    size = uploaded.stat().st_size
+    if size > MAX_BYTES:
+        most = f"{MAX_BYTES / 1e6:.0f} MB is the most"
+        raise UserError(f"{uploaded.name} has {size / 1e6:,.0f} MB, and {most}: give a part of it.")
 
 
 def is_upload(benchmark: str) -> bool:

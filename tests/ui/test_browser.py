@@ -122,9 +122,9 @@ def test_from_start_to_result(server: str, browser: Any, tiny: Callable[[str], P
     settings = {"items": 18, "batch_size": 2, "probe_every": 100, "probe_items": 3, "virtual_tokens": 0}
     for field, value in settings.items():
         fill(page, field, value)
-    page.wait_for_selector("#problem >> text=virtual_tokens")
+    page.wait_for_selector("#problem >> text=Virtual tokens =")
     fill(page, "virtual_tokens", 3)
-    page.wait_for_selector("#problem >> text=virtual_tokens", state="hidden")
+    page.wait_for_selector("#problem >> text=Virtual tokens =", state="hidden")
     fill(page, "steps", STEPS)
     page.wait_for_selector(f"#command >> text=--steps {STEPS}")
 

@@ -7,11 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import gradio as gr
 import pytest
 
 from spt.benchmarks import own_file
 from spt.spec import RunSpec, UserError
-from spt.ui import form, judging, preview, uploads
+from spt.store import Store
+from spt.ui import app, form, judging, preview, uploads
 from spt.ui.text import benchmark_title
 from tests.ui.samples import HOSTILE
 from tests.ui.test_parts import Tags
@@ -45,6 +47,32 @@ def test_bad_uploads_are_one_sentence(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(UserError, match="is the most"):
         uploads.keep(questions(tmp_path / "a.jsonl"))
     assert own_file.MAX_BYTES == 200_000_000
+
+
+def test_a_refused_upload_is_deleted_and_leaves_the_form_as_it_was(tmp_path: Path, spt_home: Path) -> None:
+    upload = next(each.fn for each in app.build(Store()).fns.values() if each.name == "upload")
+    bad = questions(tmp_path / "bad.jsonl", last="")
+    with pytest.raises(gr.Error, match=r"^'?bad\.jsonl, row at line 12 has no answer"):
+        upload(str(bad), *values())
+    assert not bad.exists() and not list(spt_home.glob("uploads/*")), "the form keeps its choice: nothing is returned"
+    good = upload(str(questions(tmp_path / "good.jsonl")), *values())
+    assert good["value"].endswith("-good.jsonl") and Path(good["value"]).exists()
+    # In another format it can be used: that is for the settings, which are open to be changed, and not for the file.
+    rows = [{"question": f"Q{i}", "answer": f"First.\nThen #### {i}"} for i in range(12)]
+    (tmp_path / "worked.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert upload(str(tmp_path / "worked.jsonl"), *values(answer_format="option-copy"))["value"]
+
+
+def test_a_visitor_from_elsewhere_sees_names_and_no_folders(
+    tmp_path: Path, spt_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPT_DATA_DIR", str(tmp_path / "sets"))
+    kept = uploads.keep(questions(tmp_path / "own.jsonl"))
+    for benchmark, shown in ((str(kept), "own.jsonl"), ("gsm8k", "sets")):
+        spec = form.to_spec(values(benchmark=benchmark), local=False)
+        assert str(tmp_path) in form.command_html(spec)
+        html = form.command_html(spec, local=False)
+        assert shown in html and str(tmp_path) not in html
 
 
 def test_preview_marks_the_target_and_counts(tmp_path: Path) -> None:
