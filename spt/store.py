@@ -338,6 +338,10 @@ class Store:
             raise UserError(f"There is no run {run_id[:80]!r}; `python -m spt runs` lists the runs there are.")
         return RunFolder(path, read_spec(path / "spec.json"))
 
+    def has_result(self, run_id: str) -> bool:
+        """Whether that run is finished: cheap, for thousands of them."""
+        return (self.root / run_id / "result.json").exists()
+
     def runs(self) -> list[RunFolder]:
         """All readable runs, the last changed first. `problems` tells of the others."""
         return self._scan()[0]
