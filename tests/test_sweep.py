@@ -165,3 +165,12 @@ def test_a_thousand_finished_runs_are_skipped_within_seconds(tmp_path: Path) -> 
     planned = plan(read(tmp_path / "s.yaml"), store)
     assert all(each.done for each in planned) and len(planned) == 1000
     assert time.perf_counter() - start < 5
+
+
+@pytest.mark.parametrize("name", ["paper-grid", "small-open"])
+def test_recipes_are_sweeps_of_whole_pairs(name: str) -> None:
+    sweep = read(Path(__file__).parents[1] / "recipes" / f"{name}.yaml")
+    paired = [model for pair in sweep.pairs for model in (pair.base, pair.post_trained)]
+    assert list(dict.fromkeys(spec.model for spec in sweep.specs)) == paired
+    if name == "paper-grid":
+        assert len(sweep.pairs) == 7 and len({spec.benchmark for spec in sweep.specs}) == 7
