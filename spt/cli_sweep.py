@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -27,11 +28,17 @@ err = Console(stderr=True)
 QUIET = Console(quiet=True)
 
 INTERRUPTED = 130
+Engine = Literal["serial", "ray"]
 
 
 def sweep(
     file: Annotated[Path, typer.Argument(help="YAML with models, benchmarks, seeds and settings")],
     dry_run: Annotated[bool, typer.Option("--dry-run", help="show the plan, with time and memory, and stop")] = False,
+    engine: Annotated[Engine, typer.Option(help="serial = here, in turn; ray = on a Ray cluster")] = "serial",
+    address: Annotated[str | None, typer.Option(help="of the Ray cluster; auto = the one of this machine")] = None,
+    shared: Annotated[
+        str | None, typer.Option("--store", help="with ray: fsspec address for runs, where SPT_HOME is not shared")
+    ] = None,
 ) -> None:
     """Run models × benchmarks × seeds. What is finished is skipped, and what was broken off goes on.
 
@@ -47,7 +54,12 @@ def sweep(
         return
     todo = [each.spec for each in planned if not each.done]
     _say_size(planned)
-    outcomes = _run(todo, store)
+    if engine == "ray":
+        from spt.sweep_ray import on_ray
+
+        outcomes = _follow(on_ray(list(by_model(todo).values()), store, shared, address), len(todo), store)
+    else:
+        outcomes = _run(todo, store)
     failed = [each for each in outcomes if each.state == "failed"]
     for each in failed:
         err.print(f"[red]{escape(f'{each.spec.run_id}: {each.message}')}[/red]", highlight=False, soft_wrap=True)
@@ -96,27 +108,33 @@ def _show_plan(grid: Sweep, planned: Sequence[Planned]) -> None:
 
 
 def _run(todo: Sequence[RunSpec], store: Store) -> list[Outcome]:
-    """All runs in turn, under one bar that names the run and what it is at."""
+    """All runs in turn; the bar says what the present one is at."""
     signal.signal(signal.SIGTERM, _interrupt)
-    bar = Progress(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}"),
-        console=out, disable=not out.is_terminal,
-    )  # fmt: skip
-    task = bar.add_task("Starting", total=len(todo), left="")
-    follow: dict[str, Follow] = {}
+    bar, follow = _bar(), dict[str, Follow]()
 
     def listen(folder: RunFolder, message: Message) -> None:
         if folder.id not in follow:
             follow.clear()
             follow[folder.id] = Follow(QUIET, folder)
         follow[folder.id](message)
-        bar.update(task, description=escape(f"{folder.id}: {follow[folder.id].view.headline}"))
+        bar.update(bar.task_ids[0], description=escape(f"{folder.id}: {follow[folder.id].view.headline}"))
 
-    outcomes: list[Outcome] = []
+    return _follow(in_turn(by_model(todo).values(), store, listen), len(todo), store, bar)
+
+
+def _bar() -> Progress:
+    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[left]}")
+    return Progress(*columns, console=out, disable=not out.is_terminal)
+
+
+def _follow(running: Iterator[Outcome], total: int, store: Store, bar: Progress | None = None) -> list[Outcome]:
+    """Show outcomes as they come, and how long the rest will take at this pace."""
+    bar, outcomes, start = bar or _bar(), list[Outcome](), time.monotonic()
+    task = bar.add_task("Starting", total=total, left="")
     with bar:
-        for outcome in in_turn(by_model(todo).values(), store, listen):
+        for outcome in running:
             outcomes.append(outcome)
-            left = sum(each.seconds for each in outcomes) / len(outcomes) * (len(todo) - len(outcomes))
+            left = (time.monotonic() - start) / len(outcomes) * (total - len(outcomes))
             bar.update(task, advance=1, left=f"about {duration(left)} left" if left else "")
             _show_outcome(outcome, store)
     return outcomes
@@ -124,7 +142,7 @@ def _run(todo: Sequence[RunSpec], store: Store) -> list[Outcome]:
 
 def _show_outcome(outcome: Outcome, store: Store) -> None:
     line: str = outcome.state
-    if outcome.state == "finished":
+    if outcome.state in ("finished", "done before"):
         result = store.get(outcome.spec.run_id).result()
         assert result is not None
         rates = " / ".join(f"{scores.exact_match.rate:.0%}" for scores in list(result.methods.values())[:3])

@@ -38,13 +38,15 @@ def execute(
     wait: bool = False,
     leave: Callable[[], bool] | None = None,
     again: bool = False,
+    device_is_ours: bool = False,
 ) -> Status:
     """Run, or go on with, a run until it is finished or stopped, and return how it stands then.
 
     `listen` hears every message after it is stored, while the run is still locked. With `wait` it waits for a busy
     device, which otherwise is a UserError. `leave` is asked after every message: if true, the run is left as it is
     (`interrupted`), for another process to go on with. `again` forgets a stored result, once the device is ours and the
-    model is loaded: what cannot be run anew is not lost. Raises what the run raises, after noting it as failed.
+    model is loaded: what cannot be run anew is not lost. `device_is_ours`: another scheduler has given this process its
+    device, so none is waited for. Raises what the run raises, after noting it as failed.
     """
 
     def keep(message: Message) -> None:
@@ -53,7 +55,7 @@ def execute(
             listen(message)
 
     leave = leave or (lambda: False)
-    with _device(folder, wait, leave) as ours:
+    with _run_lock(folder) if device_is_ours else _device(folder, wait, leave) as ours:
         if not ours:
             return folder.status()
         if again:
@@ -186,15 +188,22 @@ def _device(folder: RunFolder, wait: bool, leave: Callable[[], bool]) -> Iterato
         time.sleep(0.2)
     try:
         write_atomic(note, json.dumps({"run": folder.id, "pid": os.getpid()}).encode())
-        try:
-            run = folder.lock().acquire(timeout=2)  # longer than a reader's probe of the lock
-        except Timeout:
-            raise UserError(f"Run {folder.id} is executed by another process; wait for it to end.") from None
-        with run:
-            yield True
+        with _run_lock(folder) as ours:
+            yield ours
     finally:
         note.unlink(missing_ok=True)
         device.release()
+
+
+@contextmanager
+def _run_lock(folder: RunFolder) -> Iterator[bool]:
+    """Hold the run. Raises UserError where another process does."""
+    try:
+        run = folder.lock().acquire(timeout=2)  # longer than a reader's probe of the lock
+    except Timeout:
+        raise UserError(f"Run {folder.id} is executed by another process; wait for it to end.") from None
+    with run:
+        yield True
 
 
 def _busy(folder: RunFolder) -> str:

@@ -267,8 +267,13 @@ def in_turn(groups: Iterable[Sequence[RunSpec]], store: Store, listen: Listen | 
                 return
 
 
-def one(spec: RunSpec, store: Store, cache: ModelCache, listen: Listen | None = None) -> Outcome:
-    """Run one spec to its end, or go on with it, once the device is free. On Ctrl-C it is `stopped`."""
+def one(
+    spec: RunSpec, store: Store, cache: ModelCache, listen: Listen | None = None, device_is_ours: bool = False
+) -> Outcome:
+    """Run one spec to its end, or go on with it, once the device is free. On Ctrl-C it is `stopped`.
+
+    `device_is_ours`: see `runner.execute`.
+    """
     from spt.runner import execute
 
     start = time.monotonic()
@@ -276,7 +281,7 @@ def one(spec: RunSpec, store: Store, cache: ModelCache, listen: Listen | None = 
     folder.clear_stop()
     hear = None if listen is None else lambda message: listen(folder, message)
     try:
-        status = execute(folder, cache, hear, wait=True)
+        status = execute(folder, cache, hear, wait=True, device_is_ours=device_is_ours)
     except UserError as error:
         return Outcome(spec, "failed", str(error), seconds=time.monotonic() - start)
     except Exception as error:  # noted in the run folder, with its traceback, by `execute`
