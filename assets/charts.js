@@ -50,6 +50,7 @@
       const url = new URL(location.href);
       if (!shown || url.searchParams.get("run") === shown.dataset.run) return;
       url.searchParams.set("run", shown.dataset.run);
+      url.searchParams.delete("tab"); // a run that is opened is opened in its own tab
       history.pushState(null, "", url);
     };
     watch("value", sync);
@@ -57,12 +58,23 @@
     window.addEventListener("popstate", () => location.reload());
   };
 
-  // A plain click on a link to a run opens it in this page; every other click is the browser's own.
+  // So does the tab that is open; "run" is the one without a name in the address.
+  let loading = true; // the first tab is selected by the page itself, before the address could choose another
+  const tab = (name) => {
+    if (loading) return void (loading = false);
+    const url = new URL(location.href);
+    if (name === "run") url.searchParams.delete("tab");
+    else url.searchParams.set("tab", name);
+    if (url.href !== location.href) history.replaceState(null, "", url);
+  };
+
+  // A plain click on a link to a run or to the tab of all runs opens it in this page; every other click is the browser's own.
   const links = (element, trigger) => {
     element.addEventListener("click", (event) => {
-      const link = event.target.closest("a[data-open]");
+      const link = event.target.closest("a[data-open], a[data-tab]");
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
+      if (link.dataset.tab) return trigger("tab", {});
       trigger("pick", { run: link.dataset.open });
       window.scrollTo({ top: 0, behavior: "smooth" });
     });
@@ -95,5 +107,5 @@
     if (chosen) document.body.classList.toggle("dark", chosen === "dark");
   };
 
-  window.spt = { chart, follow, links, copy, theme };
+  window.spt = { chart, follow, tab, links, copy, theme };
 })();

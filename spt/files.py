@@ -6,7 +6,7 @@ import errno
 import os
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -113,6 +113,21 @@ def complete_lines(path: Path, offset: int = 0) -> tuple[list[bytes], int]:
         return [], 0
     end = data.rfind(b"\n") + 1
     return [line for line in data[:end].split(b"\n") if line], offset + end
+
+
+def stamp(path: Path) -> tuple[int, int]:
+    """Time of the last change and size; of a file that is not there (any more), zeros."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return 0, 0
+    return stat.st_mtime_ns, stat.st_size
+
+
+def evenly(lines: Sequence[bytes], most: int) -> Sequence[bytes]:
+    """At most `most` of the lines, the first and the last among them."""
+    last = len(lines) - 1
+    return lines if last < most else [lines[round(i * last / (most - 1))] for i in range(most)]
 
 
 @contextmanager

@@ -39,15 +39,26 @@ from spt.events import (
     Event,
     Message,
     Predictions,
+    Probe,
     PromptFiles,
     Result,
     ResumeState,
     RunFailed,
     RunFinished,
     RunStopped,
+    StepLoss,
     event_adapter,
 )
-from spt.files import append_line, append_lines, complete_lines, disk_errors, write_atomic, write_folder
+from spt.files import (
+    append_line,
+    append_lines,
+    complete_lines,
+    disk_errors,
+    evenly,
+    stamp,
+    write_atomic,
+    write_folder,
+)
 from spt.home import make_home, runs_root
 from spt.metrics import Prediction, Verdict
 from spt.run_files import check_schema, damaged, parse_json, read_spec, read_text
@@ -122,6 +133,14 @@ class RunFolder:
         """The events behind byte `offset`, and the offset to go on from. After `reset` it begins again by itself."""
         lines, end = complete_lines(self._events, offset)
         return [event for line in lines if (event := self._event(line)) is not None], end
+
+    def curves(self, most: int) -> tuple[list[StepLoss], list[Probe]]:
+        """At most so many of the losses and of the probes, evenly picked; only they are parsed: many runs are quick."""
+        lines, _ = complete_lines(self._events)
+        kinds = [[line for line in lines if kind in line] for kind in (b'"type":"step_loss"', b'"type":"probe"')]
+        events = [self._event(line) for picked in kinds for line in evenly(picked, most)]
+        losses = [event for event in events if isinstance(event, StepLoss)]
+        return losses, [event for event in events if isinstance(event, Probe)]
 
     def predictions(self, method: Method) -> list[Prediction]:
         """The scored answers of a method, each item once: if it was answered again after a crash, the last counts."""
@@ -204,6 +223,10 @@ class RunFolder:
             except FileNotFoundError:
                 continue
         return 0.0  # deleted meanwhile
+
+    def signature(self) -> tuple[tuple[int, int], ...]:
+        """Another one whenever something was added to the run, or it was made anew: times and sizes of its files."""
+        return tuple(stamp(path) for path in (self.path / "spec.json", self._events, self._result))
 
     # ---- control
 
@@ -315,6 +338,7 @@ class Store:
 
     def __init__(self, root: Path | None = None) -> None:
         self.root = root or runs_root()
+        self._specs: dict[Path, tuple[tuple[int, int], RunSpec]] = {}
 
     def create(self, spec: RunSpec) -> RunFolder:
         """The folder of this spec; made if it does not exist yet."""
@@ -344,23 +368,33 @@ class Store:
 
     def runs(self) -> list[RunFolder]:
         """All readable runs, the last changed first. `problems` tells of the others."""
-        return self._scan()[0]
+        return self.scan()[0]
 
     def problems(self) -> list[str]:
         """One sentence for each folder that cannot be read."""
-        return self._scan()[1]
+        return list(self.scan()[1].values())
 
-    def _scan(self) -> tuple[list[RunFolder], list[str]]:
+    def scan(self) -> tuple[list[RunFolder], dict[str, str]]:
+        """`runs` and, by the name of its folder, what is wrong with each of the others; in one look at the disk."""
         found: list[RunFolder] = []
-        problems: list[str] = []
+        problems: dict[str, str] = {}
         for path in sorted(self.root.glob("*/spec.json")):
-            if path.parent.name.startswith("."):
+            name = path.parent.name
+            if name.startswith("."):
                 continue
             try:
-                found.append(RunFolder(path.parent, read_spec(path)))
+                found.append(RunFolder(path.parent, self._spec(path)))
             except UserError as error:
-                problems.append(str(error))
+                problems[name] = str(error)
         return sorted(found, key=RunFolder.changed, reverse=True), problems
+
+    def _spec(self, path: Path) -> RunSpec:
+        """The spec in a file, parsed once: it is written when the run is created, and stays."""
+        now = stamp(path)
+        known = self._specs.get(path)
+        if known is None or known[0] != now:
+            known = self._specs[path] = (now, read_spec(path))
+        return known[1]
 
 
 def _lines(rows: Sequence[BaseModel]) -> bytes:

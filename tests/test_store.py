@@ -16,6 +16,7 @@ from spt.events import (
     Checkpoint,
     PhaseStarted,
     Predictions,
+    Probe,
     PromptFiles,
     Result,
     RunFailed,
@@ -25,7 +26,7 @@ from spt.events import (
     StepLoss,
     TuningSummary,
 )
-from spt.metrics import MethodScores, Prediction
+from spt.metrics import MethodScores, Prediction, Rate
 from spt.spec import RunSpec, UserError
 from spt.store import RunFolder, Store
 
@@ -53,6 +54,11 @@ def result(spec: RunSpec = SPEC) -> Result:
 
 def step(number: int, loss: float = 1.5) -> StepLoss:
     return StepLoss(step=number, loss=loss, learning_rate=0.1, grad_norm=1.0, seconds=0.5)
+
+
+def probe(number: int) -> Probe:
+    rate = Rate.of([True])
+    return Probe(step=number, format=rate, knowledge=rate, exact_match=rate, answers=())
 
 
 @pytest.fixture
@@ -305,3 +311,34 @@ def test_it_needs_no_torch() -> None:
         "print([name for name in ('torch', 'transformers', 'gradio', 'scipy', 'datasets') if name in sys.modules])"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_curves_are_thinned_and_know_what_only_looks_like_one(folder: RunFolder) -> None:
+    folder.append(RunFailed(message='"type":"probe"'))
+    for number in range(1, 201):
+        folder.append(step(number))
+        if number % 50 == 0:
+            folder.append(probe(number))
+    losses, probes = folder.curves(5)
+    assert [event.step for event in losses] == [1, 51, 101, 150, 200]
+    assert [event.step for event in probes] == [50, 100, 150, 200]
+    assert Store().create(RunSpec(seed=9)).curves(5) == ([], [])
+
+
+def test_the_signature_follows_the_files(folder: RunFolder) -> None:
+    seen = [folder.signature()]
+    for message in (step(1), RunFinished(result=result())):
+        folder.append(message)
+        seen.append(folder.signature())
+    folder.reset()
+    assert len(set(seen)) == 3 and folder.signature() == seen[0]
+
+
+def test_a_store_sees_a_spec_that_was_changed(folder: RunFolder) -> None:
+    store = Store()
+    assert [run.spec.seed for run in store.runs()] == [0]
+    file = folder.path / "spec.json"
+    file.write_text(file.read_text().replace('"seed": 0', '"seed": 12'))
+    assert [run.spec.seed for run in store.runs()] == [12]
+    file.write_text("{")
+    assert store.runs() == [] and list(store.scan()[1]) == [folder.id]

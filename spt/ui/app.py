@@ -18,9 +18,9 @@ from spt import queue
 from spt.presets import accept_terms
 from spt.spec import RunSpec, UserError
 from spt.store import Store
-from spt.ui import form, judging, live, preview, uploads
+from spt.ui import form, judging, live, preview, runs_tab, tabs, uploads
 from spt.ui.layout import run_column
-from spt.ui.page import LIVE_POLL, Page, Session
+from spt.ui.page import LIGHT, LIVE_POLL, Page, Session
 
 # The run in the address bar goes along with every event: after a restart of the server the session is new, and the page
 # that is still open says what it was looking at.
@@ -33,13 +33,6 @@ SURE_JS = (
 TOP_JS = "() => { if (!document.querySelector('.problem')) window.scrollTo({top: 0, behavior: 'smooth'}) }"
 PREVIEW_JS = "() => document.querySelector('#preview')?.scrollIntoView({behavior: 'smooth', block: 'nearest'})"
 SCROLL_JS = "() => document.querySelector('#compare').scrollIntoView({behavior: 'smooth'})"
-# Light events: they wait for nobody, show no spinner, and a newer one replaces an older that has not run yet.
-LIGHT: dict[str, Any] = {
-    "show_progress": "hidden",
-    "concurrency_limit": None,
-    "trigger_mode": "always_last",
-    "api_visibility": "private",
-}
 
 SHOWN = ("finished", "queued", "running")  # of a run that Start only shows: nothing of it is checked anew
 
@@ -51,18 +44,24 @@ def build(store: Store, local: bool = True) -> gr.Blocks:
         session = gr.State(Session())
         address = gr.Textbox(visible=False)
         gr.HTML(live.header_html(), js_on_load="window.spt.theme(element)")
-        with gr.Tabs(elem_id="tabs"), gr.Tab("Run", id="run"), gr.Row(elem_id="frame"):
-            with gr.Column(elem_id="side"):
-                fields = form.build("window.spt.copy(element)", local)
-                page.parts["runs"] = gr.HTML(js_on_load="window.spt.links(element, trigger) /* 'pick' */")
-            with gr.Column(elem_id="main"):
-                with gr.Column(visible=False, elem_id="preview") as shown:
-                    rows = gr.HTML()
-                    close = gr.Button("Close", elem_id="close-preview")
-                run_column(page.parts, local)
+        with gr.Tabs(elem_id="tabs") as strip:
+            with gr.Tab("Run", id="run") as run_tab, gr.Row(elem_id="frame"):
+                with gr.Column(elem_id="side"):
+                    fields = form.build("window.spt.copy(element)", local)
+                    page.parts["runs"] = gr.HTML(js_on_load="window.spt.links(element, trigger) /* 'pick' 'tab' */")
+                with gr.Column(elem_id="main"):
+                    with gr.Column(visible=False, elem_id="preview") as shown:
+                        rows = gr.HTML()
+                        close = gr.Button("Close", elem_id="close-preview")
+                    run_column(page.parts, local)
+            with gr.Tab("Runs", id="runs") as all_runs:
+                table, altered = runs_tab.build(store, page.follower.list)
         gr.HTML(live.footer_html())
         page.parts["timer"] = gr.Timer(LIVE_POLL, active=False)
+        page.openers, page.altered = [page.parts["runs"], table], [altered]
         given = _wire(blocks, page, session, address, fields, local)
+        tabs.wire(blocks, strip, {"run": run_tab, "runs": all_runs}, page.openers)
+        page.parts["runs"].tab(lambda: gr.Tabs(selected="runs"), None, strip, **LIGHT)
         _wire_preview(session, fields, given, shown, rows, close, local)
         page.parts["runs"].pick(_shut, [session], shown, **LIGHT)
     return blocks
@@ -102,7 +101,7 @@ def _wire(
 
     def load(session: Session, request: gr.Request) -> list[Any]:
         session.sent.clear()
-        page.follower.expire()
+        page.follower.list.expire()
         return opened(session, str(request.query_params.get("run", "")))
 
     def pick(session: Session, event: gr.EventData) -> list[Any]:
@@ -134,7 +133,8 @@ def _wire(
             raise gr.Error(str(error), duration=None, title="Not possible", print_exception=False) from None
 
     blocks.load(load, [session], [*fields.inputs, *state, *outputs], **LIGHT)
-    parts["runs"].pick(pick, [session], [*fields.inputs, *state, *outputs], **LIGHT)
+    for opener in page.openers:
+        opener.pick(pick, [session], [*fields.inputs, *state, *outputs], **LIGHT)
     started = fields.start.click(start, [session, fields.terms, *fields.inputs], [*state, *outputs], **LIGHT)
     started.then(None, js=TOP_JS)
     gr.on(form.edits(fields.inputs), edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
@@ -182,6 +182,8 @@ def _wire(
         return listener(change(act), [session, address, *inputs], outputs, js=js, **LIGHT)
 
     on(parts["timer"].tick, lambda session: None)
+    for altered in page.altered:
+        on(altered.then, lambda session: None)
     on(parts["question"].input, question, parts["question"])
     on(parts["filter"].input, filtered, parts["filter"])
     on(parts["controls"].input, show_controls, parts["controls"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,23 +11,12 @@ from spt import queue
 from spt.analysis import Analysis, Cells, analyse, histograms
 from spt.events import Result
 from spt.metrics import Prediction, Verdict
-from spt.spec import Method, RunSpec, UserError
+from spt.spec import Method
 from spt.store import Notice, RunFolder, Status, Store
+from spt.ui.listed import Lister
 from spt.view import RunView
 
 KEPT = 32  # runs whose folded events stay in memory
-LIST_AGE = 1.0  # seconds that a list of runs is good for
-
-
-@dataclass(frozen=True)
-class Listed:
-    """One line of the list of runs."""
-
-    id: str
-    spec: RunSpec
-    status: Status
-    exact_match: float | None  # with the soft prompt
-    readable: bool = True  # if not, opening the run says why
 
 
 @dataclass
@@ -126,9 +114,7 @@ class Follower:
         self._store = store
         self._lock = threading.Lock()
         self._runs: OrderedDict[str, Shown] = OrderedDict()
-        self._scores: dict[str, tuple[float, Listed]] = {}
-        self._list: list[Listed] = []
-        self._list_read = float("-inf")
+        self.list = Lister(store)
 
     def get(self, run: str) -> Shown:
         """The run as it is now. Raises UserError for one that is not there (any more) or cannot be read."""
@@ -141,36 +127,5 @@ class Follower:
                     self._runs.popitem(last=False)
             self._runs.move_to_end(run)
             if shown.catch_up():
-                self._list_read = float("-inf")
+                self.list.expire()
             return shown
-
-    def expire(self) -> None:
-        """Have the next call of `listed` read the folders again."""
-        with self._lock:
-            self._list_read = float("-inf")
-
-    def listed(self) -> list[Listed]:
-        """All runs, the last changed first. Pages that ask within a second share one reading of the folders."""
-        with self._lock:
-            if time.monotonic() - self._list_read > LIST_AGE:
-                self._list, self._list_read = self._read_list(), time.monotonic()
-            return self._list
-
-    def _read_list(self) -> list[Listed]:
-        found = []
-        for folder in self._store.runs():
-            changed = folder.changed()
-            known = self._scores.get(folder.id)
-            if known is None or known[0] != changed or known[1].exact_match is None:
-                known = self._scores[folder.id] = (changed, _listed(folder))
-            found.append(known[1])
-        return found
-
-
-def _listed(folder: RunFolder) -> Listed:
-    status = folder.status()
-    try:
-        result = folder.result() if status == "finished" else None
-    except UserError:
-        return Listed(folder.id, folder.spec, status, None, readable=False)
-    return Listed(folder.id, folder.spec, status, result.methods["soft_prompt"].exact_match.rate if result else None)

@@ -9,7 +9,7 @@ from spt.findings import percent
 from spt.presets import PRESETS
 from spt.spec import METHODS, RunSpec
 from spt.store import Status
-from spt.ui.follow import Listed
+from spt.ui.listed import Listed
 from spt.ui.scores import headline
 from spt.ui.text import benchmark_title, colour, esc, marks, method_title, short_model
 from spt.view import RunView, count, duration
@@ -194,7 +194,7 @@ def footer_html() -> str:
 
 
 def runs_html(runs: Sequence[Listed], shown: str, first: int = 6) -> str:
-    """Earlier runs, newest first; the rest folds away. Plain links, so that a new tab works too."""
+    """The last runs, and the way to all of them. Plain links, so that a new tab works too."""
     if not runs:
         return ""
 
@@ -205,10 +205,10 @@ def runs_html(runs: Sequence[Listed], shown: str, first: int = 6) -> str:
         return (
             f'<a href="?run={esc(run.id)}" data-open="{esc(run.id)}"{here}><b>{title}</b>'
             f'<span class="score">{score}</span><small>{esc(model_title(run.spec.model))}</small>'
-            f"<small>{STATUS[run.status].lower() if run.readable else 'unreadable'}</small></a>"
+            f"<small>{STATUS[run.status].lower() if not run.problem else 'unreadable'}</small></a>"
         )
 
-    rest = "".join(map(line, runs[first:]))
-    more = f"<details><summary>{count(len(runs) - first, 'more run')}</summary>{rest}</details>" if rest else ""
+    more = f"All {count(len(runs), 'run')}" if len(runs) > first else "Table of runs"
     head = '<h3>Runs <span class="note" title="with the soft prompt">exact match</span></h3>'
-    return f'<nav class="runs" aria-label="Runs">{head}{"".join(map(line, runs[:first]))}{more}</nav>'
+    every = f'<a class="every" href="?tab=runs" data-tab="runs">{more}</a>'
+    return f'<nav class="runs" aria-label="Runs">{head}{"".join(map(line, runs[:first]))}{every}</nav>'

@@ -20,6 +20,14 @@ BUTTONS: dict[str, tuple[Status, ...]] = {
     "again": ("finished",),
 }
 
+# Light events: they wait for nobody, show no spinner, and a newer one replaces an older that has not run yet.
+LIGHT: dict[str, Any] = {
+    "show_progress": "hidden",
+    "concurrency_limit": None,
+    "trigger_mode": "always_last",
+    "api_visibility": "private",
+}
+
 # Seconds between two looks at a run; longer where it only goes on if somebody resumes it, maybe from another page.
 LIVE_POLL, IDLE_POLL = 1.0, 5.0
 
@@ -45,6 +53,7 @@ class Session:
     page: int = 1
     controls: bool = False  # the controls' answers beside the others
     preview: bool = False  # the preview is open
+    seen: str = ""  # the last run that was there
     sent: dict[str, Any] = field(default_factory=dict)
 
     def open(self, run: str) -> None:
@@ -60,6 +69,8 @@ class Page:
         self.store = store
         self.follower = Follower(store)
         self.parts: dict[str, Any] = {}  # Gradio adds the methods of a component at run time
+        self.openers: list[Any] = []  # components whose `pick` opens a run
+        self.altered: list[Any] = []  # events that may have changed or deleted the run that is shown
 
     def outputs(self) -> list[Any]:
         return list(self.parts.values())
@@ -84,11 +95,13 @@ class Page:
         shown, problem = None, ""
         try:
             shown = self.follower.get(session.run) if session.run else None
+            session.seen = session.run
         except UserError as error:
-            problem = str(error)
+            gone = session.seen == session.run and not (self.store.root / session.run).exists()
+            problem = f"There is no run {session.run!r} any more: it was deleted." if gone else str(error)
         # After the run itself, so that the list knows what the run has just been seen to do.
         runs: dict[str, dict[str, Any]] = {
-            "runs": {"value": live.runs_html(self.follower.listed(), session.run)},
+            "runs": {"value": live.runs_html(self.follower.list.now().runs, session.run)},
             "start": {"value": START[self.status(session.form)]},
         }
         if shown is None:
