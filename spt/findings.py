@@ -13,15 +13,18 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from spt.spec import Control, Method
+from spt.spec import TUNED_ITEMS, Control, Method
 from spt.stats import ALPHA, Equivalence, PairedDifference, UnpairedDifference
 
 if TYPE_CHECKING:
     from spt.analysis import Analysis
 
-Kind = Literal["format_tax", "format", "score", "knowledge", "control", "memorised", "letters", "chance", "seeds"]
+Kind = Literal[
+    "few", "format_tax", "format", "score", "knowledge", "control", "memorised", "letters", "chance", "seeds"
+]
 Tone = Literal["good", "bad", "neutral"]
 
+FEW = 16  # test items below which nothing is told apart: a rate of 50 % has a 95 % interval of 28 to 72 % there
 SMALL_TAX = 0.03  # a smaller format tax is no bad news, "almost nothing" in a headline
 REACHED = 0.9  # format following that counts as learnt
 SETTLED = 0.8  # share of answers that begin with one letter
@@ -86,7 +89,18 @@ def _significant(result: PairedDifference | None) -> bool:
 def tell(analysis: Analysis) -> list[Finding]:
     """All findings, in the order in which they are best read. Nothing is said about what was not measured."""
     parts = (_tax, _format, _score, _knowledge, _controls, _memorised, _letters, _seeds)
-    return [finding for part in parts for finding in part(analysis)]
+    found = [finding for part in parts for finding in part(analysis)]
+    items = max((cells.n for method, cells in analysis.cells.items() if method != TUNED_ITEMS), default=FEW)
+    if items >= FEW or not found:
+        return found
+    # Nor is anything good or bad then, whatever the numbers happen to be.
+    few = Finding(kind="few", tone="neutral", text=f"{too_few(items)}: what follows are counts, and no evidence.")
+    return [few, *(finding.model_copy(update={"tone": "neutral"}) for finding in found)]
+
+
+def too_few(items: int) -> str:
+    """`4 test items are too few to tell`."""
+    return "1 test item is too few to tell" if items == 1 else f"{items} test items are too few to tell"
 
 
 def _tax(analysis: Analysis) -> Iterator[Finding]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from spt.analysis import analyse
-from spt.findings import about, percent
+from spt.findings import Finding, about, percent
 from spt.metrics import Prediction
 from tests.predictions import ARMS, Rows, closed_rows, plain, rows, said
 
@@ -54,6 +54,17 @@ def test_too_few_items_to_tell() -> None:
     assert about_knowledge(64, 26, 27, closed=True, start=5).startswith(
         "neutral: Too few items to tell whether knowledge"
     )
+
+
+def test_nothing_is_good_or_bad_of_a_handful_of_items() -> None:
+    def findings(n: int) -> list[Finding]:
+        return analyse({"zero_shot": rows(n, n, 0), "soft_prompt": rows(n, n, n)}, closed=False, arms=ARMS).findings
+
+    few, *others = findings(15)
+    assert few.text == "15 test items are too few to tell: what follows are counts, and no evidence."
+    assert others and {finding.tone for finding in others} == {"neutral"}
+    assert {"good", "bad"} & {finding.tone for finding in findings(16)}
+    assert findings(16)[0].kind != "few"
 
 
 def test_knowledge_changed() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import quote
 
 from spt.events import ModelLoaded, Result
-from spt.findings import SMALL_TAX, percent
+from spt.findings import FEW, SMALL_TAX, percent, too_few
 from spt.metrics import MethodScores, Prediction
 from spt.spec import METHODS, Method, RunSpec
 from spt.ui.rates import tax
@@ -23,6 +23,9 @@ def headline(scores: Mapping[Method, MethodScores]) -> str:
         return ""
     known, lost = zero.shown.knowledge, tax(zero)
     score, knows = percent(zero.exact_match.rate), percent(known.rate)
+    if zero.format.n < FEW:
+        then = f", with the soft prompt {percent(soft.exact_match.rate)}" if soft else ""
+        return f"{too_few(zero.format.n)}: zero-shot scored {score}{then}."
     if lost >= SMALL_TAX:
         words = f"Zero-shot scored {score} but knew {knows}: format cost {points(lost)} points."
     elif lost <= -SMALL_TAX:

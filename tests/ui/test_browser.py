@@ -167,7 +167,8 @@ def test_a_file_of_ones_own_with_seeds_and_a_control(
     (tmp_path / "bad.csv").write_text("question,answer,topic\n" + "".join(rows) + "Which has none?,,\n")
     (tmp_path / "mine.csv").write_text("question,answer,topic\n" + "".join(rows))
     give(page, tmp_path / "bad.csv")
-    page.wait_for_selector("#preview >> text=bad.csv, row at line 32 has no answer")
+    page.wait_for_selector("text=bad.csv, row at line 32 has no answer")
+    assert "bad.csv" not in page.inner_text("#command"), "the form keeps its choice"
     give(page, tmp_path / "mine.csv")
     page.wait_for_selector("#preview mark >> text=word1")
     assert page.locator("#preview li mark").count() == 5 and page.locator("#preview script").count() == 0

@@ -135,6 +135,14 @@ def test_headline(zero: MethodScores, soft: MethodScores | None, words: str) -> 
     assert words in scores.headline({"zero_shot": zero} | ({"soft_prompt": soft} if soft else {}))
 
 
+def test_headline_of_few_items_boasts_of_nothing() -> None:
+    few = {method: MethodScores.of(rows[:15], closed=False) for method, rows in samples.predictions(16).items()}
+    found = scores.headline(few)
+    assert found.startswith("15 test items are too few to tell: zero-shot scored ") and "knew" not in found
+    enough = {method: MethodScores.of(rows, closed=False) for method, rows in samples.predictions(16).items()}
+    assert "too few" not in scores.headline(enough)
+
+
 def test_headline_blames_no_format_where_examples_show_more_knowledge() -> None:
     found = scores.headline({"zero_shot": rates(0, 0, 0), "few_shot": rates(1, 0.7, 0.7)})
     assert "with examples the same model knew 70" in found and "almost nothing" not in found
