@@ -39,7 +39,7 @@ class Reader:
         notes: list[str] = []
         for source in sources:
             path = Path(source).expanduser()
-            if path.is_dir() and not (path / "result.json").is_file():
+            if path.is_dir() and not any((path / name).is_file() for name in ("spec.json", "result.json")):
                 self._folder(path, entries, notes)
             elif path.suffix == ".csv":
                 entries += read_csv(path)
