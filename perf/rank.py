@@ -3,8 +3,8 @@ the processor's time, which a busy machine does not change.
 
     python -m perf.rank [RUNS]      # without a number: 10,000, and 5,000, which are few enough to resample
 
-Fifty models in pairs × twenty benchmarks × seeds, 64 items each. Two dozen runs are written through the store; the others
-are copies of their results under other models and seeds, with the same answers.
+Fifty models in pairs × twenty benchmarks × seeds, 64 items each. Two dozen runs are written through the store; the
+others are copies of their results under other models and seeds, with the same answers.
 """
 
 from __future__ import annotations
@@ -71,11 +71,12 @@ def measure(runs: int) -> str:
     ranked = time.process_time()
     show(Console(file=io.StringIO(), width=160), rankings)
     end = time.process_time()
-    order = rankings.benchmarks[0].orders[0]
+    intervals = rankings.benchmarks[0].orders[0].distance.low is not None
+    stages = f"results {read - start:.1f}, answers {picked - read:.1f}, orders {ranked - picked:.1f}, tables"
     return (
         f"{runs:,} run folders, {len(rankings.twins)} pairs, {len(rankings.benchmarks)} benchmarks: "
-        f"{time.perf_counter() - wall:.1f} s, of the processor {end - start:.1f} (results {read - start:.1f}, answers {picked - read:.1f}, orders {ranked - picked:.1f}, tables "
-        f"{end - ranked:.1f}); intervals: {'no' if order.distance.low is None else 'yes'}"
+        f"{time.perf_counter() - wall:.1f} s, of the processor {end - start:.1f} ({stages} {end - ranked:.1f}); "
+        f"intervals: {'yes' if intervals else 'no'}"
     )
 
 

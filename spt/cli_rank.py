@@ -24,6 +24,7 @@ from spt.view import count, method_title
 out = Console()
 err = Console(stderr=True)
 
+
 def rank(
     sources: Annotated[
         list[str] | None,
@@ -182,7 +183,7 @@ def likely(p: float) -> str:
 
 def between(span: Span) -> str:
     """`2–6`, or a dash where there are no answers to resample."""
-    return "–" if span.low is None or span.high is None else f"{span.low:.3g} to {span.high:.3g}"
+    return "–" if span.low is None or span.high is None else f"{round(span.low, 1):g} to {round(span.high, 1):g}"
 
 
 def gap(span: Span | None) -> str:
@@ -216,8 +217,9 @@ def as_csv(rankings: Rankings) -> str:
         for order in ranked.orders:
             base, reference, span = places_of(order.base), places_of(order.reference), order.distance
             for i, name in enumerate(order.twins):
+                names = map(harmless, (name, twins[name].base, twins[name].post))
                 writer.writerow(
-                    (harmless(ranked.benchmark), order.method, *map(harmless, (name, twins[name].base, twins[name].post)),
+                    (harmless(ranked.benchmark), order.method, *names,
                      order.base[i].value, order.reference[i].value, base[i], reference[i], order.gaps.get(name),
                      span.value, order.pairs, order.chance, span.low, span.high, order.tau, order.p, order.mark)
                 )  # fmt: skip

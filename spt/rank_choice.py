@@ -61,7 +61,7 @@ class Chosen:
     scores: Scores
     twins: tuple[Twins, ...]
     notes: tuple[str, ...]
-    folders: tuple[Path, ...] = field(default=(), repr=False)  # the runs behind them
+    runs: tuple[Entry, ...] = field(default=(), repr=False)  # one entry of each run behind them
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,8 @@ def choose(found: Found, answers: Answers, metric: Metric = "exact_match", pairs
     if alone:
         notes.append(f"No twin, so not ranked: {', '.join(alone)}.")
     scores, more = _scores(kept, answers, metric)
-    folders = tuple(dict.fromkeys(entry.folder for entry in kept if entry.folder is not None))
-    return Chosen(scores, tuple(twins), (*found.notes, *unpaired, *notes, *more), folders)
+    runs = {entry.folder: entry for entry in kept if entry.folder is not None}
+    return Chosen(scores, tuple(twins), (*found.notes, *unpaired, *notes, *more), tuple(runs.values()))
 
 
 def _once(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:

@@ -21,9 +21,7 @@ from spt.presets import PRESETS, SMOL
 from spt.ranking import Twins
 from spt.spec import UserError, local_path
 
-POST_WORDS = frozenset(
-    ("instruct", "it", "chat", "sft", "dpo", "rlhf", "rlvr", "tuned", "finetuned", "posttrained")
-)
+POST_WORDS = frozenset(("instruct", "it", "chat", "sft", "dpo", "rlhf", "rlvr", "tuned", "finetuned", "posttrained"))
 BASE_WORDS = frozenset(("base", "pt", "pretrained"))
 # Presets that go by another name than on the hub.
 _HUB_NAMES = {"bundled": f"{SMOL}-135M-Instruct", "gemma-3-270m": "google/gemma-3-270m"}

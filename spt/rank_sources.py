@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
+from spt.events import Probe
 from spt.rank_choice import METRICS, Entry, Found, Outcomes
 from spt.rank_csv import read_csv
 from spt.run_files import check_schema, damaged, parse_json, read_spec, read_text
@@ -28,6 +29,7 @@ class Reader:
     def __init__(self) -> None:
         self._results: dict[Path, tuple[tuple[int, int], tuple[Entry, ...] | UserError]] = {}
         self._outcomes: dict[tuple[Path, Method], tuple[float, Outcomes | None]] = {}
+        self._probes: dict[Path, tuple[float, tuple[Probe, ...]]] = {}
         self._ids: dict[tuple[str, ...], tuple[str, ...]] = {}  # runs of a benchmark share one
 
     def read(self, sources: Sequence[str] = ()) -> Found:
@@ -95,6 +97,21 @@ class Reader:
         known = self._outcomes.get(key)
         if known is None or known[0] != entry.changed:
             known = self._outcomes[key] = (entry.changed, self._read_outcomes(entry, entry.folder))
+        return known[1]
+
+    def probes(self, entry: Entry) -> tuple[Probe, ...]:
+        """How the soft prompt of a run did from step to step, by step; empty where it was not looked at."""
+        if entry.folder is None:
+            return ()
+        known = self._probes.get(entry.folder)
+        if known is None or known[0] != entry.changed:
+            try:
+                events = RunFolder(entry.folder, read_spec(entry.folder / "spec.json")).events()
+            except UserError:
+                events = []
+            by_step = {event.step: event for event in events if isinstance(event, Probe)}
+            probes = tuple(by_step[step].model_copy(update={"answers": ()}) for step in sorted(by_step))
+            known = self._probes[entry.folder] = (entry.changed, probes)
         return known[1]
 
     def _read_outcomes(self, entry: Entry, path: Path) -> Outcomes | None:

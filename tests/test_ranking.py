@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import permutations, product
+from itertools import pairwise, permutations, product
 from math import nan
 
 import numpy as np
@@ -15,7 +15,7 @@ from spt.ranking import Cell, Scores, Twins, rank
 def linear_extensions(scores: list[float]) -> list[tuple[int, ...]]:
     """All orders, best first, that put a higher score before a lower one and tied models in any way."""
     orders = permutations(range(len(scores)))
-    return [o for o in orders if all(scores[a] >= scores[b] for a, b in zip(o, o[1:], strict=False))]
+    return [o for o in orders if all(scores[a] >= scores[b] for a, b in pairwise(o))]
 
 
 def inverted(one: tuple[int, ...], other: tuple[int, ...]) -> int:

@@ -65,7 +65,10 @@ def finish(model: str, skill: float, forms: dict[Method, float], probes: bool = 
 
 
 def lay_out(
-    pairs: int = 7, benchmarks: Sequence[str] = ("capitals", "capitals-mc"), seeds: Sequence[int] = (0,), **settings: Any
+    pairs: int = 7,
+    benchmarks: Sequence[str] = ("capitals", "capitals-mc"),
+    seeds: Sequence[int] = (0,),
+    **settings: Any,
 ) -> list[RunFolder]:
     """Runs of so many pairs on these benchmarks, each model more skilled than the one before."""
     made = []

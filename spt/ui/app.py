@@ -18,7 +18,7 @@ from spt import queue
 from spt.presets import accept_terms
 from spt.spec import RunSpec, UserError
 from spt.store import Store
-from spt.ui import form, judging, live, preview, runs_tab, tabs, uploads
+from spt.ui import form, judging, live, preview, rankings_tab, runs_tab, tabs, uploads
 from spt.ui.layout import run_column
 from spt.ui.page import LIGHT, LIVE_POLL, Page, Session
 
@@ -56,11 +56,13 @@ def build(store: Store, local: bool = True) -> gr.Blocks:
                     run_column(page.parts, local)
             with gr.Tab("Runs", id="runs") as all_runs:
                 table, altered = runs_tab.build(store, page.follower.list)
+            with gr.Tab("Rankings", id="rankings") as rankings:
+                rankings_tab.build(blocks, store, rankings)
         gr.HTML(live.footer_html())
         page.parts["timer"] = gr.Timer(LIVE_POLL, active=False)
         page.openers, page.altered = [page.parts["runs"], table], [altered]
         given = _wire(blocks, page, session, address, fields, local)
-        tabs.wire(blocks, strip, {"run": run_tab, "runs": all_runs}, page.openers)
+        tabs.wire(blocks, strip, {"run": run_tab, "runs": all_runs, "rankings": rankings}, page.openers)
         page.parts["runs"].tab(lambda: gr.Tabs(selected="runs"), None, strip, **LIGHT)
         _wire_preview(session, fields, given, shown, rows, close, local)
         page.parts["runs"].pick(_shut, [session], shown, **LIGHT)

@@ -34,7 +34,8 @@ def head() -> str:
 
 
 def css() -> str:
-    return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in ("spt.css", "evidence.css", "runs.css"))
+    sheets = ("spt.css", "evidence.css", "runs.css", "rankings.css")
+    return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in sheets)
 
 
 def theme() -> gr.themes.Base:
