@@ -17,7 +17,7 @@ from rich.table import Table
 
 from spt.rank_choice import Metric
 from spt.ranking import Against, Average, Order, Ranked, Rankings, Score, Span
-from spt.spec import Method, UserError
+from spt.spec import UserError
 from spt.swaps import places
 from spt.view import count, method_title
 
@@ -90,7 +90,7 @@ def show(console: Console, rankings: Rankings) -> None:
 
 def explained(rankings: Rankings) -> str:
     """The words under the numbers, the same here and on the page."""
-    reference = "the same method's" if rankings.against == "same" else f"the {title(rankings.against).lower()}"
+    reference = "the same method's" if rankings.against == "same" else f"the {method_title(rankings.against).lower()}"
     return (
         f"Reference: {reference} score of the post-trained models; which one it should be is a choice of ours, the "
         "paper's is not known to us. Swap distance: pairs of models in the other order, a tie counts one half. "
@@ -101,10 +101,6 @@ def explained(rankings: Rankings) -> str:
     )
 
 
-def title(method: Method) -> str:
-    return "LoRA" if method == "lora" else method_title(method)
-
-
 def _show_orders(console: Console, rankings: Rankings, ranked: Ranked) -> None:
     longest = max(ranked.orders, key=lambda order: len(order.twins))
     items = f", {count(ranked.items, 'item')}" if ranked.items else ""
@@ -113,10 +109,10 @@ def _show_orders(console: Console, rankings: Rankings, ranked: Ranked) -> None:
     table.add_column("Pair")
     for order in ranked.orders:
         if rankings.against == "same":
-            table.add_column(f"post-trained\n{title(order.method).lower()}", justify="right")
-        table.add_column(f"base\n{title(order.method).lower()}", justify="right")
+            table.add_column(f"post-trained\n{method_title(order.method).lower()}", justify="right")
+        table.add_column(f"base\n{method_title(order.method).lower()}", justify="right")
     if rankings.against != "same":
-        table.add_column(f"post-trained\n{title(rankings.against).lower()}", justify="right")
+        table.add_column(f"post-trained\n{method_title(rankings.against).lower()}", justify="right")
     names = [name for _, name in sorted(zip([-s.value for s in longest.reference], longest.twins, strict=True))]
     for name in names:
         cells = []
@@ -149,7 +145,7 @@ def _show_nearness(console: Console, orders: Sequence[Order]) -> None:
         table.add_column(column)
     for order in orders:
         table.add_row(
-            title(order.method),
+            method_title(order.method),
             f"{order.distance.value:g} of {order.pairs} [dim](chance {order.chance:g})[/dim]",
             between(order.distance),
             likely(order.p),
@@ -167,7 +163,7 @@ def _show_averages(console: Console, averages: Sequence[Average]) -> None:
     for average in averages:
         nearer = average.nearer
         table.add_row(
-            title(average.method),
+            method_title(average.method),
             f"{average.distance.value:.1f} of {average.pairs:g} [dim](chance {average.chance:g})[/dim]",
             between(average.distance),
             gap(average.gap),

@@ -37,6 +37,7 @@ class Entry:
     rates: Mapping[Metric, float]
     n: int | None
     settings: Settings | None = None  # None = of a CSV, which does not tell
+    variant: Settings = ()  # how this model is run
     arm: Method = ""  # what the run calls it
     run: str = ""
     folder: Path | None = None  # where the answers are
@@ -102,7 +103,7 @@ def _once(entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
     latest: dict[tuple[object, ...], Entry] = {}
     twice: dict[tuple[str, ...], None] = {}
     for entry in sorted(entries, key=lambda e: (e.changed, e.arm == e.method)):
-        key = (entry.model, entry.benchmark, entry.method, entry.seed, entry.settings)
+        key = (entry.model, entry.benchmark, entry.method, entry.seed, entry.settings, entry.variant)
         before = latest.get(key)
         if before is not None and before.run != entry.run:
             twice[(entry.model, entry.benchmark, before.run, entry.run)] = None
@@ -162,10 +163,10 @@ def _same_settings(
     notes = []
     for settings, others in groups.items():
         if settings != chosen:
-            differ = [f"{name} {a} (not {b})" for (name, a), (_, b) in zip(settings, chosen, strict=True) if a != b]
             runs = count(len({entry.run for entry in others}), "run")
-            notes.append(f"{benchmark}: {runs} left out for other settings: {', '.join(differ)}.")
-    same = groups[chosen]
+            notes.append(f"{benchmark}: {runs} left out for other settings: {_differing(settings, chosen)}.")
+    same, more = _same_variant(benchmark, groups[chosen])
+    notes += more
     there = {(entry.model, entry.method) for entry in same}
     lines = [entry for entry in entries if entry.settings is None]
     known = [entry for entry in lines if (entry.model, entry.method) not in there]
@@ -176,6 +177,26 @@ def _same_settings(
             f"{f'; {double} more that runs have as well are left out' if double else ''}."
         )
     return [*same, *known], notes
+
+
+def _differing(settings: Settings, chosen: Settings) -> str:
+    return ", ".join(f"{name} {a} (not {b})" for (name, a), (_, b) in zip(settings, chosen, strict=True) if a != b)
+
+
+def _same_variant(benchmark: str, entries: Sequence[Entry]) -> tuple[list[Entry], list[str]]:
+    """Each model as it was run most often, its precision and chat template. Said where models differ in them."""
+    runs = Counter((entry.model, entry.variant) for entry in entries)
+    chosen = {model: variant for (model, variant), _ in reversed(runs.most_common())}
+    notes = []
+    for model, variant in runs:
+        if variant != chosen[model]:
+            notes.append(f"{benchmark}: {model} with {_differing(variant, chosen[model])} is left out.")
+    for values in zip(*chosen.values(), strict=True):
+        (usual, _), *others = Counter(values).most_common()
+        models = [f"{model} with {value[1]}" for model, value in zip(chosen, values, strict=True) if value != usual]
+        if others:
+            notes.append(f"{benchmark}: not all models have {' '.join(usual)}: {', '.join(models)}.")
+    return [entry for entry in entries if entry.variant == chosen[entry.model]], notes
 
 
 def _scores(entries: Sequence[Entry], answers: Answers, metric: Metric) -> tuple[Scores, list[str]]:

@@ -19,7 +19,12 @@ from spt.store import RunFolder, Store
 _FREE = {
     "model", "revision", "benchmark", "seed", "seeds", "control", "probe_every", "probe_items", "data_dir",
 }  # fmt: skip
-_DEFAULTS = {name: field.default for name, field in RunSpec.model_fields.items() if name not in _FREE}
+# How a model is run, which a grid may choose for each.
+_OF_MODEL = ("precision", "chat_template")
+_DEFAULTS = {
+    name: field.default for name, field in RunSpec.model_fields.items() if name not in {*_FREE, *_OF_MODEL}
+}  # fmt: skip
+MOST_PROBES = 500  # of a run
 _CONTROLS = {"shuffled", "valid-format", TUNED_ITEMS}
 
 
@@ -106,10 +111,10 @@ class Reader:
         known = self._probes.get(entry.folder)
         if known is None or known[0] != entry.changed:
             try:
-                events = RunFolder(entry.folder, read_spec(entry.folder / "spec.json")).events()
+                found = RunFolder(entry.folder, read_spec(entry.folder / "spec.json")).curves(MOST_PROBES)[1]
             except UserError:
-                events = []
-            by_step = {event.step: event for event in events if isinstance(event, Probe)}
+                found = []
+            by_step = {probe.step: probe for probe in found}  # a resumed run makes some a second time
             probes = tuple(by_step[step].model_copy(update={"answers": ()}) for step in sorted(by_step))
             known = self._probes[entry.folder] = (entry.changed, probes)
         return known[1]
@@ -144,6 +149,7 @@ def _entries(path: Path, changed: float) -> Iterator[Entry]:
         spec, run = content["spec"], str(content["run"])
         model = spec["model"] if spec["revision"] is None else f"{spec['model']}@{spec['revision']}"
         settings = tuple((name, str(spec.get(name, default))) for name, default in _DEFAULTS.items())
+        variant = tuple((name, str(spec.get(name, RunSpec.model_fields[name].default))) for name in _OF_MODEL)
         closed = bool(content["benchmark"].get("closed", False))
         folder = path.parent if (path.parent / "spec.json").is_file() else None
         for arm, scores in content["methods"].items():
@@ -157,8 +163,8 @@ def _entries(path: Path, changed: float) -> Iterator[Entry]:
             yield Entry(
                 model=str(model), benchmark=str(spec["benchmark"]), method="soft_prompt" if seeds else str(arm),
                 seed=int(arm.removeprefix("seed-")) if seeds else int(spec["seed"]), rates=rates,
-                n=int(scores["exact_match"]["n"]), settings=settings, arm=str(arm), run=run, folder=folder,
-                changed=changed, judged=judge is not None, closed=closed,
+                n=int(scores["exact_match"]["n"]), settings=settings, variant=variant, arm=str(arm), run=run,
+                folder=folder, changed=changed, judged=judge is not None, closed=closed,
             )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(damaged(path)) from error

@@ -50,6 +50,7 @@ METHOD_TITLES: dict[Method, str] = {
     "shuffled": "Control: shuffled",
     "valid-format": "Control: valid form",
     TUNED_ITEMS: "On tuned items",
+    "lora": "LoRA",
 }
 
 BASELINES: tuple[Method, ...] = ("zero_shot", "few_shot")

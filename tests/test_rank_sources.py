@@ -150,6 +150,21 @@ def test_the_largest_group_of_equal_settings_counts_and_the_rest_is_said() -> No
     assert found.notes == ("capitals: 4 runs left out for other settings: steps 80 (not 40).",)
 
 
+def test_a_model_may_have_a_precision_of_its_own_and_it_is_said() -> None:
+    twins.lay_out(2, ("capitals",))
+    for model in (twins.base(3), twins.post(3)):
+        twins.finish(model, 0.5, twins.FORM, precision="4bit")
+    twins.finish(twins.base(1), 0.9, twins.FORM, precision="bf16", seed=0)
+    twins.finish(twins.base(1), 0.2, twins.FORM, seed=1)
+    found = chosen()
+    assert len({model for model, _ in found.scores["capitals"]}) == 6
+    assert found.scores["capitals"][twins.base(1), "soft_prompt"].seeds == 2
+    assert found.notes == (
+        "capitals: lab/Model-1-Base with precision bf16 (not auto) is left out.",
+        "capitals: not all models have precision auto: lab/Model-3 with 4bit, lab/Model-3-Base with 4bit.",
+    )
+
+
 def test_a_model_twice_is_said_and_the_later_run_counts() -> None:
     twins.lay_out(2, ("capitals",))
     extra = twins.finish(twins.base(1), 0.99, twins.FORM, probe_every=5)  # probes change no score

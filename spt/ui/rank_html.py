@@ -70,7 +70,7 @@ def needed(rankings: Rankings) -> str:
     there = (
         f"There {'is' if len(rankings.twins) == 1 else 'are'} {count(len(rankings.twins), 'pair')} here so far"
         if rankings.twins
-        else "There is none here yet"
+        else "There is no pair here yet"
     )
     more = " Two pairs have one order or the other: the numbers below say next to nothing." if most == 2 else ""
     return (
@@ -82,7 +82,7 @@ def needed(rankings: Rankings) -> str:
         f'<pre>{esc(SWEEP)}</pre><div class="command"><div class="box"><code>{esc(COMMAND)}</code>'
         '<button type="button" class="quiet" data-copy>copy</button></div></div>'
         '<p class="note">Pairs are told from names (X-Base and X, X and X-Instruct, X-it, X-chat). Others can be '
-        "written into <code>pairs.yaml</code> in the folder of spt, a line each: <code>base: post-trained</code>.</p>"
+        "written into <code>pairs.yaml</code> in SPT_HOME, a line each: <code>base: post-trained</code>.</p>"
         "</section>"
     )
 

@@ -21,6 +21,7 @@ from spt.spec import UserError
 from spt.store import Store
 from spt.ui import rank_charts, rank_html
 from spt.ui.layout import CHART, CHART_JS
+from spt.ui.page import LIGHT
 from spt.ui.text import esc
 
 FRESH = 2.0  # seconds for which a look at the folders is good
@@ -31,9 +32,6 @@ SCORES: list[tuple[str, Metric]] = [
 REFERENCES: list[tuple[str, Against]] = [
     ("Zero-shot", "zero_shot"), ("Few-shot", "few_shot"), ("Soft prompt", "soft_prompt"), ("The same method", "same"),
 ]  # fmt: skip
-LIGHT: dict[str, Any] = {
-    "show_progress": "hidden", "concurrency_limit": None, "trigger_mode": "always_last", "api_visibility": "private",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -175,7 +173,7 @@ def _parts() -> dict[str, Any]:
         with gr.Column(elem_classes="card") as parts["gap-card"]:
             gr.HTML(
                 '<h3>Score gap by method</h3><p class="note">Post-trained minus base, both with the same method. What '
-                "form alone had opened, the soft prompt closes.</p>"
+                "form alone opened, a method that teaches the form closes.</p>"
             )
             parts["gap"] = _chart("rank-gap")
     with gr.Column(visible=False, elem_classes="card") as parts["curves-card"]:

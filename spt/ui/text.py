@@ -39,6 +39,7 @@ def method_title(method: Method, shots: int | None = None) -> str:
         "shuffled": "Shuffled answers",
         "valid-format": "Any valid answer",
         TUNED_ITEMS: "Tuned items",
+        "lora": "LoRA",
     }
     return known.get(method) or f"Seed {method.removeprefix('seed-')}"
 

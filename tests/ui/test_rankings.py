@@ -38,7 +38,8 @@ def test_page_builds_with_the_tab(spt_home: Path) -> None:
 def test_without_pairs_it_says_what_is_needed_and_how_to_make_it(board: Board) -> None:
     parts = shown(board)
     assert set(parts) == {"head", "needed"}
-    assert "python -m spt sweep sweep.yaml" in parts["needed"]["value"] and "There is none" in parts["needed"]["value"]
+    needed = parts["needed"]["value"]
+    assert "python -m spt sweep sweep.yaml" in needed and "There is no pair" in needed
 
 
 def test_what_the_page_tells_to_write_is_a_sweep_of_three_pairs(tmp_path: Path) -> None:
