@@ -209,8 +209,9 @@ def nearer(rankings: Rankings) -> str:
         if average.nearer is not None:
             span = average.nearer
             inside = f" (95 %: {between(span)})".replace("-", "−") if span.low is not None else ""
-            word = "nearer" if span.value >= 0 else "farther"
-            parts.append(f"{abs(span.value):.1f} {word} than {method_title(average.method).lower()}{inside}")
+            amount = f"{abs(span.value):.1f} {'nearer' if span.value > 0 else 'farther'} than"
+            word = "as near as" if abs(span.value) < 0.05 else amount
+            parts.append(f"{word} {method_title(average.method).lower()}{inside}")
     return f"Mean of the benchmarks: the soft prompt is {' and '.join(parts)}." if parts else ""
 
 
