@@ -6,7 +6,7 @@ length limit; which of them is kept (`stopped_by`), since a base model that neve
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,8 +59,29 @@ def generate(
 
     `listen` hears after every token where the batch is; what it raises ends the work.
     """
-    decode = _shrinking if expandable(loaded) else _whole
-    return [_finish(loaded, row, answer_format) for row in decode(loaded, contexts, answer_format, listen)]
+    *_, rows = _decode(loaded, contexts, answer_format, listen)
+    return [_finish(loaded, row, answer_format) for row in rows]
+
+
+@torch.inference_mode()
+def stream(
+    loaded: LoadedModel, context: Sequence[int], answer_format: AnswerFormat, listen: Listen = lambda batch: None
+) -> Generator[str, None, Answer]:
+    """One answer as it grows, a token at a time; returns what `generate` gives for this context.
+
+    Models that `generate` of transformers decodes give nothing before their whole answer; `listen` hears of theirs too.
+    """
+    for (row,) in _decode(loaded, [context], answer_format, listen):
+        text = answer_format.trim(str(loaded.tokenizer.decode(row, skip_special_tokens=True)))[0]
+        yield text.rstrip("\ufffd")  # the beginning of a character of several tokens
+    return _finish(loaded, row, answer_format)
+
+
+def _decode(
+    loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format: AnswerFormat, listen: Listen
+) -> Iterator[list[list[int]]]:
+    """The new token ids of each row, again and again as they grow; the last time they are whole."""
+    return (_shrinking if expandable(loaded) else _whole)(loaded, contexts, answer_format, listen)
 
 
 def _ended(loaded: LoadedModel, row: list[int], answer_format: AnswerFormat) -> bool:
@@ -71,8 +92,8 @@ def _ended(loaded: LoadedModel, row: list[int], answer_format: AnswerFormat) -> 
 
 def _shrinking(
     loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format: AnswerFormat, listen: Listen
-) -> list[list[int]]:
-    """New token ids of each row. Rows that have ended leave the batch, so one long answer does not hold the others."""
+) -> Iterator[list[list[int]]]:
+    """After every token. Rows that have ended leave the batch, so one long answer does not hold the others."""
     prefix = shared_prefix(loaded, contexts, spare=answer_format.max_new_tokens)
     ids, mask = left_pad(contexts, loaded.device, prefix)
     cache = prefill(loaded, contexts[0][:prefix], len(contexts)) if prefix else None
@@ -90,13 +111,14 @@ def _shrinking(
         )
         for row, token in zip(active, output.logits[:, -1].float().argmax(-1).tolist(), strict=True):
             answers[row].append(token)
+        yield answers
         tokens = len(answers[active[0]])
         if tokens == answer_format.max_new_tokens:
-            return answers
+            return
         going = [i for i, row in enumerate(active) if not _ended(loaded, answers[row], answer_format)]
         listen(Decoding(len(contexts), len(contexts) - len(going), tokens, answer_format.max_new_tokens))
         if not going:
-            return answers
+            return
         cache = output.cache
         if len(going) < len(active):
             chosen = torch.tensor(going, device=loaded.device)
@@ -124,8 +146,8 @@ class _AnswerEnds(StoppingCriteria):
 
 def _whole(
     loaded: LoadedModel, contexts: Sequence[Sequence[int]], answer_format: AnswerFormat, listen: Listen
-) -> list[list[int]]:
-    """The same through `generate` of transformers, where no row can be taken out of the cache (state space, hybrid)."""
+) -> Iterator[list[list[int]]]:
+    """Once, through `generate` of transformers, where no row can be taken out of the cache (state space, hybrid)."""
     ids, mask = left_pad(contexts, loaded.device)
     width = ids.shape[1]
     decoder: Any = loaded.model  # the library types a model's attributes as tensors
@@ -135,8 +157,7 @@ def _whole(
         generation_config=greedy_config(loaded, answer_format.max_new_tokens),
         stopping_criteria=StoppingCriteriaList([_AnswerEnds(loaded, answer_format, width, listen)]),
     )
-    rows: list[list[int]] = output[:, width:].tolist()
-    return rows
+    yield output[:, width:].tolist()
 
 
 def _finish(loaded: LoadedModel, row: list[int], answer_format: AnswerFormat) -> Answer:

@@ -41,9 +41,15 @@ def uses_chat(spec: RunSpec, loaded: LoadedModel) -> bool:
     return spec.chat_template == "on"
 
 
+def context_length(loaded: LoadedModel) -> int | None:
+    """How many tokens the model takes, prompt and answer together; None where its config does not say."""
+    limit: int | None = getattr(loaded.model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+    return limit
+
+
 def length(loaded: LoadedModel, evaluator: Evaluator, items: Sequence[Example]) -> None:
     """Raise UserError where the longest prompt and its answer do not fit the model's context."""
-    limit = getattr(loaded.model.config.get_text_config(decoder=True), "max_position_embeddings", None)
+    limit = context_length(loaded)
     for method in METHODS:
         longest = max(len(evaluator.prompter.context(item, method)) for item in items)
         needed = longest + evaluator.benchmark.format.max_new_tokens

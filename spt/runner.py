@@ -12,7 +12,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from filelock import FileLock, Timeout
 
@@ -21,12 +21,13 @@ from spt.files import disk_errors, write_atomic
 from spt.home import home, make_home
 from spt.out_of_memory import is_out_of_memory
 from spt.spec import UserError
-from spt.store import RunFolder, Status
+from spt.store import RunFolder, Status, Store
 
 if TYPE_CHECKING:
     from spt.events import Result
     from spt.experiment import ModelCache
     from spt.judge import Judge, JudgeSettings
+    from spt.questions import Ask, Reply
 
 log = logging.getLogger(__name__)
 
@@ -117,6 +118,30 @@ def judge_run(
         return rescore.by_judge(folder, make, settings, listen)
 
 
+def answer(
+    ask: Ask,
+    cache: ModelCache,
+    listen: Callable[[Reply], None],
+    name: str = "command line",
+    leave: Callable[[], bool] | None = None,
+) -> Reply | None:
+    """Answer a question with a finished run; `listen` hears of every token, and may end it by raising.
+
+    With `leave` it waits for a busy device until that is true, and then returns None; without, a busy device is a
+    UserError. `name` says to others whose question has the device.
+    """
+    folder = Store().get(ask.run)
+    holder = Holder(folder.id, os.getpid(), name)
+    with _take_device(holder, leave is not None, leave or (lambda: False)) as ours:
+        if not ours:
+            return None
+        from spt import ask as asking  # torch: seconds
+        from spt.quiet import quiet
+
+        with quiet(), _memory_errors(), disk_errors(home()):
+            return asking.answer(folder, ask, cache, listen)
+
+
 def _load(folder: RunFolder, cache: ModelCache) -> None:
     from spt.quiet import quiet
 
@@ -161,18 +186,50 @@ def _memory_errors() -> Iterator[None]:
         ) from error
 
 
-def device_holder() -> tuple[str, int] | None:
-    """The run id and process id that last took the device and did not give it back; the process may be dead."""
+class Holder(NamedTuple):
+    """Who has the device."""
+
+    run: str
+    pid: int
+    ask: str = ""  # the question to the run that is being answered; empty where the run itself is executed
+
+
+def device_holder() -> Holder | None:
+    """Who last took the device and did not give it back; the process may be dead."""
     try:
         content = json.loads((home() / "device.json").read_text())
-        return str(content["run"]), int(content["pid"])
-    except (OSError, ValueError, KeyError, TypeError):
+        return Holder(str(content["run"]), int(content["pid"]), str(content.get("ask", "")))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def device_user() -> Holder | None:
+    """Who has the device now; None where nobody has."""
+    holder = device_holder()
+    try:
+        if holder is not None:
+            os.kill(holder.pid, 0)
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        pass  # somebody else's, and there
+    return holder
 
 
 @contextmanager
 def _device(folder: RunFolder, wait: bool, leave: Callable[[], bool]) -> Iterator[bool]:
     """Hold the device, then the run. Gives False if it was told to leave or to stop while it waited."""
+    with _take_device(Holder(folder.id, os.getpid()), wait, lambda: leave() or folder.stop_requested()) as ours:
+        if not ours:
+            yield False
+            return
+        with _run_lock(folder):
+            yield True
+
+
+@contextmanager
+def _take_device(holder: Holder, wait: bool, leave: Callable[[], bool]) -> Iterator[bool]:
+    """Hold the device, and let others know who does. Gives False if it was told to leave while it waited."""
     place = make_home()
     device, note = FileLock(place / "device.lock"), place / "device.json"
     while True:
@@ -181,15 +238,14 @@ def _device(folder: RunFolder, wait: bool, leave: Callable[[], bool]) -> Iterato
             break
         except Timeout:
             if not wait:
-                raise UserError(_busy(folder)) from None
-        if leave() or folder.stop_requested():
+                raise UserError(_busy(holder.run)) from None
+        if leave():
             yield False
             return
         time.sleep(0.2)
     try:
-        write_atomic(note, json.dumps({"run": folder.id, "pid": os.getpid()}).encode())
-        with _run_lock(folder) as ours:
-            yield ours
+        write_atomic(note, json.dumps(holder._asdict()).encode())
+        yield True
     finally:
         note.unlink(missing_ok=True)
         device.release()
@@ -206,10 +262,12 @@ def _run_lock(folder: RunFolder) -> Iterator[bool]:
         yield True
 
 
-def _busy(folder: RunFolder) -> str:
+def _busy(wanted: str) -> str:
     holder = device_holder()
     if holder is None:
         return "The device is busy with another run; try again when it has ended."
-    run = "this very run" if holder[0] == folder.id else f"run {holder[0]}"
+    if holder.ask:
+        return f"The device is busy with a question (process {holder.pid}); try again in a moment."
+    run = "this very run" if holder.run == wanted else f"run {holder.run}"
     stop = "on its page, or with Ctrl-C where it runs"
-    return f"The device is busy with {run} (process {holder[1]}); wait for it to end, or stop it: {stop}."
+    return f"The device is busy with {run} (process {holder.pid}); wait for it to end, or stop it: {stop}."

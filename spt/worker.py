@@ -1,9 +1,10 @@
-"""The process that owns the device: keeps the model loaded and takes the queued runs in turn. Imports torch late.
+"""The process that owns the device: keeps the model loaded and takes questions and queued runs. Imports torch late.
 
     python -m spt.worker          # the app starts it by itself, through WorkerProcess
 
 One worker at a time serves an SPT_HOME; a further one waits until the first has gone. A worker ends with its parent.
-Ended by SIGTERM, it leaves its run interrupted and queued, and the next worker goes on with it.
+Ended by SIGTERM, it leaves its run interrupted and queued, and the next worker goes on with it. A question takes
+seconds, so it goes before runs that only wait; it waits for the one that is being executed.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
-from spt import queue
+from spt import questions, queue
 from spt.events import Message, RunFailed, RunFinished, RunStarted, RunStopped
 from spt.home import make_home
 from spt.judge import JudgeSettings
-from spt.runner import device_holder, execute, judge_run
+from spt.questions import Reply
+from spt.runner import answer, device_holder, execute, judge_run
 from spt.spec import UserError
 from spt.store import Notice, Store
 
@@ -37,6 +39,12 @@ log = logging.getLogger(__name__)
 POLL = 0.2  # seconds
 TOLD = 3.0  # seconds for the app to be ended too, where its worker was
 GRACE = 20.0  # seconds an orphan gets to end its step or batch
+WRITTEN = 0.15  # seconds between two words on an answer that is being written; a page looks four times a second
+CLEANED = 60.0  # seconds between two looks for questions of long ago
+
+
+class _TakenBack(Exception):
+    """Nobody waits for this answer any more, or the worker is to end."""
 
 
 class Worker:
@@ -76,7 +84,14 @@ class Worker:
         from spt.experiment import ModelCache  # torch: seconds, and the page is there already
 
         cache = ModelCache()
+        cleaned = float("-inf")
         while not self.ending.is_set():
+            if time.monotonic() - cleaned > CLEANED:
+                questions.clean()
+                cleaned = time.monotonic()
+            if asked := questions.waiting():
+                self._answer(asked[0], cache)
+                continue
             waiting = queue.entries()
             if not waiting:
                 self.ending.wait(POLL)
@@ -113,6 +128,41 @@ class Worker:
             if status == "finished":
                 queue.cancel(run_id)  # it was finished before it was queued
 
+    def _answer(self, ask_id: str, cache: ModelCache) -> None:
+        """Answer a question, and say so far what there is; it may be taken back at any time."""
+        told = float("-inf")
+
+        def gone() -> bool:
+            return self.ending.is_set() or not questions.is_open(ask_id)
+
+        def listen(reply: Reply) -> None:
+            nonlocal told
+            if gone():
+                raise _TakenBack
+            if time.monotonic() - told > WRITTEN:
+                questions.tell(ask_id, reply)
+                told = time.monotonic()
+
+        ask = questions.read(ask_id)
+        try:
+            if ask is None:
+                raise UserError("The question cannot be read: ask again.") if questions.is_open(ask_id) else _TakenBack
+            reply = answer(ask, cache, listen, ask_id, gone)
+            if reply is None:
+                raise _TakenBack
+            questions.tell(ask_id, reply)
+        except _TakenBack:
+            if self.ending.is_set():
+                return  # for the next worker, from its beginning
+            questions.forget(ask_id)
+        except UserError as error:
+            log.error("question %s: %s", ask_id, error)
+            _tell_problem(ask_id, str(error))
+        except Exception as error:
+            log.exception("question %s could not be answered", ask_id)
+            _tell_problem(ask_id, _internal(error))
+        questions.close(ask_id)
+
     def _judge(self, entry: queue.Entry) -> None:
         """Have a finished run judged. Where that fails its result stays as it is, and a notice says why."""
         told = 0.0
@@ -134,9 +184,22 @@ class Worker:
             _say(entry.run, str(error))
         except Exception as error:
             log.exception("%s could not be judged", entry.run)
-            _say(entry.run, f"Internal error, a fault of spt: {type(error).__name__}; the server's log has more.")
+            _say(entry.run, _internal(error))
         finally:
             queue.cancel(entry.run)
+
+
+def _internal(error: Exception) -> str:
+    return f"Internal error, a fault of spt: {type(error).__name__}; the server's log has more."
+
+
+def _tell_problem(ask_id: str, problem: str) -> None:
+    """Tell whoever waits for an answer why there is none, and leave what was written of it."""
+    said = questions.reply(ask_id)
+    try:
+        questions.tell(ask_id, Reply(state="failed", note=problem, said=said.said if said else {}))
+    except UserError as error:  # a full disk
+        log.error("question %s: %s", ask_id, error)
 
 
 def _say(run_id: str, problem: str) -> None:
@@ -213,7 +276,7 @@ class WorkerProcess:
                 self._replace()
                 continue
             log.error("The worker process ended unexpectedly (%s); a new one is started.", _reason(code))
-            _fail_run_of(self._process.pid, code)
+            _fail_work_of(self._process.pid, code)
             # One that dies as soon as it starts would otherwise be started in a tight loop.
             pause = min(30.0, 2 * pause + 1) if time.monotonic() - started < 5 else 0.0
             self._stopping.wait(pause)
@@ -248,21 +311,26 @@ def _reason(code: int) -> str:
     return f"signal {-code}" + ("; most likely out of memory" if -code == signal.SIGKILL else "")
 
 
-def _fail_run_of(pid: int, code: int) -> None:
-    """Mark the run that a dead worker was at as failed, and take it off the queue."""
+def _fail_work_of(pid: int, code: int) -> None:
+    """Mark the run or question that a dead worker was at as failed, and take it off the queue."""
     holder = device_holder()
-    if holder is None or holder[1] != pid:
+    if holder is None or holder.pid != pid:
+        return
+    what = f"The worker process ended unexpectedly ({_reason(code)})."
+    if holder.ask:
+        _tell_problem(holder.ask, f"{what} Ask something shorter, or a run of a smaller model.")
+        questions.close(holder.ask)
         return
     try:
-        queue.cancel(holder[0])
-        folder, what = Store().get(holder[0]), f"The worker process ended unexpectedly ({_reason(code)})."
+        queue.cancel(holder.run)
+        folder = Store().get(holder.run)
         if folder.finished():  # it was being judged, or about to be made anew
             folder.note(Notice(problem=f"{what} The stored result is as it was; choose a smaller model."))
             return
         advice = "Choose a smaller model, a lower precision or a smaller batch size; Resume goes on from the last step."
         folder.append(RunFailed(message=f"{what} {advice}"))
     except UserError as error:
-        log.error("%s could not be marked as failed: %s", holder[0], error)
+        log.error("%s could not be marked as failed: %s", holder.run, error)
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ import pytest
 from spt import models
 from spt.benchmarks import get
 from spt.benchmarks.formats import ShortPhrase
-from spt.generation import _finish, _shrinking, _whole, generate, loops
+from spt.generation import Answer, _finish, _shrinking, _whole, generate, loops, stream
 from spt.ticker import Decoding
 from tests.tiny import ARCHITECTURES
 
@@ -44,8 +44,8 @@ def test_rows_that_leave_the_batch_change_no_answer(architecture: str, head: int
     form = EndsSomewhere()
     rows = [[*range(60, 60 + head), *range(start, start + n)] for start, n in ((5, 3), (20, 30), (99, 1), (70, 9))]
     heard: dict[str, list[Decoding]] = {"ours": [], "theirs": []}
-    ours = _shrinking(loaded, rows, form, heard["ours"].append)
-    theirs = _whole(loaded, rows, form, heard["theirs"].append)
+    *_, ours = _shrinking(loaded, rows, form, heard["ours"].append)
+    *_, theirs = _whole(loaded, rows, form, heard["theirs"].append)
     assert [answer == other[: len(answer)] for answer, other in zip(ours, theirs, strict=True)] == [True] * 4
     assert [_finish(loaded, row, form) for row in ours] == [_finish(loaded, row, form) for row in theirs]
     assert len({len(answer) for answer in ours}) > 1, "some left before others"
@@ -53,6 +53,23 @@ def test_rows_that_leave_the_batch_change_no_answer(architecture: str, head: int
         assert [each.tokens for each in batch][:3] == [1, 2, 3] and batch[-1].ended >= batch[0].ended
         assert all(0 < each.share <= 1 for each in batch)
     assert heard["ours"] == heard["theirs"][: len(heard["ours"])]
+
+
+@pytest.mark.parametrize("architecture", ["llama", "gemma3_text", "mamba2"])
+def test_a_streamed_answer_grows_to_the_whole_one(architecture: str, tiny: Tiny) -> None:
+    loaded = models.load(str(tiny(architecture)))
+    form = EndsSomewhere()
+    for row in ([5, 6, 7], [*range(20, 60)]):
+        written, texts = stream(loaded, row, form), []
+        while True:
+            try:
+                texts.append(next(written))
+            except StopIteration as end:
+                answer: Answer = end.value
+                break
+        assert [answer] == generate(loaded, [row], form)
+        assert texts[-1] == answer.text.rstrip("\ufffd")
+        assert len(texts) > 2 or architecture == "mamba2", "which is given whole"
 
 
 def test_a_looping_row_is_one_whatever_its_batch_mates(bundled: models.LoadedModel) -> None:

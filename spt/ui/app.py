@@ -18,7 +18,7 @@ from spt import queue
 from spt.presets import accept_terms
 from spt.spec import RunSpec, UserError
 from spt.store import Store
-from spt.ui import form, judging, live, preview, rankings_tab, runs_tab, tabs, uploads
+from spt.ui import form, judging, live, playground, preview, rankings_tab, runs_tab, tabs, uploads
 from spt.ui.layout import run_column
 from spt.ui.page import LIGHT, LIVE_POLL, Page, Session
 
@@ -58,11 +58,15 @@ def build(store: Store, local: bool = True) -> gr.Blocks:
                 table, altered = runs_tab.build(store, page.follower.list)
             with gr.Tab("Rankings", id="rankings") as rankings:
                 rankings_tab.build(blocks, store, rankings)
+            with gr.Tab("Playground", id="play") as play_tab:
+                play = playground.Playground(page)
         gr.HTML(live.footer_html())
         page.parts["timer"] = gr.Timer(LIVE_POLL, active=False)
         page.openers, page.altered = [page.parts["runs"], table], [altered]
         given = _wire(blocks, page, session, address, fields, local)
-        tabs.wire(blocks, strip, {"run": run_tab, "runs": all_runs, "rankings": rankings}, page.openers)
+        by_name = {"run": run_tab, "runs": all_runs, "rankings": rankings, "play": play_tab}
+        tabs.wire(blocks, strip, by_name, page.openers)
+        play.wire(blocks, play_tab)
         page.parts["runs"].tab(lambda: gr.Tabs(selected="runs"), None, strip, **LIGHT)
         _wire_preview(session, fields, given, shown, rows, close, local)
         page.parts["runs"].pick(_shut, [session], shown, **LIGHT)

@@ -34,7 +34,7 @@ def head() -> str:
 
 
 def css() -> str:
-    sheets = ("spt.css", "evidence.css", "runs.css", "rankings.css")
+    sheets = ("spt.css", "evidence.css", "runs.css", "rankings.css", "playground.css")
     return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in sheets)
 
 
