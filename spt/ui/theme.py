@@ -25,7 +25,7 @@ def plotly_js() -> Path:
 
 def head() -> str:
     """Scripts of the page. Its own are small and written in, so that they are there before any component loads."""
-    script = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in ("charts.js", "runs.js"))
+    script = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in ("charts.js", "runs.js", "playback.js"))
     return (
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<script>{script}</script>"
@@ -34,7 +34,8 @@ def head() -> str:
 
 
 def css() -> str:
-    return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in ("spt.css", "evidence.css", "runs.css"))
+    names = ("spt.css", "evidence.css", "runs.css", "playback.css", "kiosk.css")
+    return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in names)
 
 
 def theme() -> gr.themes.Base:

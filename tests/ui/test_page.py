@@ -179,9 +179,11 @@ def test_controls_stand_beside_on_request(page: Page, store: Store) -> None:
     session = Session(run=folder.id)
     assert not page.wanted(session)["controls"]["visible"]
     items = answers.join(samples.predictions(2) | {"shuffled": samples.predictions(2)["zero_shot"]})
-    assert answers.has_controls(items)
-    assert answers.side_by_side(items, "all", 1, 3).count('class="reply') == 6
-    assert answers.side_by_side(items, "all", 1, 3, controls=True).count('class="reply') == 8
+    choice = answers.Choice()
+    found = answers.choose(items, choice)
+    assert answers.controls(items) == ["shuffled"]
+    assert answers.side_by_side(found, choice, 3).count('class="reply') == 6
+    assert answers.side_by_side(found, choice, 3, answers.controls(items)).count('class="reply') == 8
 
 
 def test_the_judges_word_stands_beside_the_rules() -> None:
@@ -189,10 +191,11 @@ def test_the_judges_word_stands_beside_the_rules() -> None:
     said = {"zero_shot": [Verdict(id=f"item{i}", key="", correct=c, in_format=c, reply="") for i, c in
                           enumerate((False, None, True))]}  # fmt: skip
     items = answers.join(rows, said)
-    html = answers.side_by_side(items, "all", 1, 3)
+    found = answers.choose(items, answers.Choice())
+    html = answers.side_by_side(found, answers.Choice(), 3)
     assert html.count("judge: not right") == html.count("judge: unreadable") == html.count("judge: right") == 1
-    assert answers.choices(items)[-1] == ("Judge disagrees · 1", "disputed")
-    assert len(answers.choices(answers.join(rows))) == 4
+    assert answers.choices(items, found)[-1] == ("Judge disagrees · 1", "disputed")
+    assert len(answers.choices(answers.join(rows), found)) == 4
 
 
 def test_a_run_made_anew_forgets_its_answers(page: Page, store: Store) -> None:
