@@ -19,7 +19,7 @@ from spt import queue
 from spt.presets import accept_terms
 from spt.spec import RunSpec, UserError
 from spt.store import Store
-from spt.ui import form, judging, live, preview, runs_tab, tabs, uploads
+from spt.ui import form, judging, live, preview, runs_tab, tabs, tour, uploads
 from spt.ui.answers import Choice
 from spt.ui.layout import run_column
 from spt.ui.page import LIGHT, LIVE_POLL, Page, Session
@@ -60,7 +60,8 @@ def build(store: Store, local: bool = True) -> gr.Blocks:
                 table, altered = runs_tab.build(store, page.follower.list)
         gr.HTML(live.footer_html())
         page.parts["timer"] = gr.Timer(LIVE_POLL, active=False)
-        page.openers, page.altered = [page.parts["runs"], table], [altered]
+        page.openers = [page.parts["runs"], table, tour.build(page.follower)]
+        page.altered = [altered]
         given = _wire(blocks, page, session, address, fields, local)
         tabs.wire(blocks, strip, {"run": run_tab, "runs": all_runs}, page.openers)
         page.parts["runs"].tab(lambda: gr.Tabs(selected="runs"), None, strip, **LIGHT)

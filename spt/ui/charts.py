@@ -23,6 +23,7 @@ _LINES: dict[str, Figure] = {
     "valid": {"color": "--valid", "width": 2, "dash": "2px,5px"},
 }
 
+CURVE, BAND = "curve", "band"  # what grows with the steps: so the tour knows what to draw up to one of them
 _LEVELS: dict[Method, tuple[str, str]] = {"zero_shot": ("--zero", "dot"), "few_shot": ("--few", "dash")}
 
 MAX_POINTS = 300  # a longer curve is thinned: no chart here shows more, and every update travels
@@ -116,6 +117,7 @@ def _arm(name: Method, **more: Any) -> Figure:
     return {
         "type": "scatter",
         "mode": "lines",
+        "meta": CURVE,
         "name": method_title(name),
         "line": dict(_LINES[kind]),
         "opacity": 0.6 if kind == "seed" else 1,
@@ -177,6 +179,7 @@ def _band(probes: Sequence[Probe], metric: str, axis: str) -> Figure:
         "type": "scatter",
         "mode": "lines",
         "fill": "toself",
+        "meta": BAND,
         "hoverinfo": "skip",
         "opacity": 0.18,
         "x": steps + steps[::-1],
@@ -288,6 +291,7 @@ def probe_figure(
                 {
                     "type": "scatter",
                     "mode": "lines+markers",
+                    "meta": CURVE,
                     "name": method_title("soft_prompt"),
                     "x": [p.step for p in probes],
                     "y": [round(r.rate, 4) for r in rates],

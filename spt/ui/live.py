@@ -141,17 +141,21 @@ def _saturation(steps: int) -> str:
 def legend_html(spec: RunSpec, data: DataLoaded | None) -> str:
     """Title and key of the three panels; says how many items stand behind the lines."""
     probed = f"{len(data.probed)} of {count(data.items, 'test item')}" if data else "a few test items"
+    return (
+        '<h3>Format, knowledge and score, step by step</h3>'
+        f'<p class="note">On {probed}; the soft prompt is scored again every {count(spec.probe_every, "step")}.'
+        f"{_saturation(spec.steps)}</p>{keys_html(spec)}"
+    )
+
+
+def keys_html(spec: RunSpec) -> str:
+    """Which line is which."""
     lines = [(colour(method), method_title(method, spec.shots)) for method in METHODS]
     if spec.seeds > 1:
         lines.append(("seed", count(spec.seeds - 1, "further seed")))
     lines += [(colour(control), f"control: {method_title(control).lower()}") for control in spec.control]
     keys = "".join(f'<span class="{tone}"><i></i>{esc(title)}</span>' for tone, title in lines)
-    return (
-        '<h3>Format, knowledge and score, step by step</h3>'
-        f'<p class="note">On {probed}; the soft prompt is scored again every {count(spec.probe_every, "step")}.'
-        f"{_saturation(spec.steps)}</p>"
-        f'<div class="legend">{keys}<span class="ci"><i></i>95 % interval</span></div>'
-    )
+    return f'<div class="legend">{keys}<span class="ci"><i></i>95 % interval</span></div>'
 
 
 def broken_html(message: str) -> str:

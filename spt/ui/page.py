@@ -155,8 +155,8 @@ class Page:
             parts["watch"] = {}
             parts["questions"] = {"choices": watch.choices(followed), "value": chosen}
             asked = [question for name in chosen for question in followed if question.id == name]
-            live_now = status in live.LIVE
-            parts["playback"] = {"value": watch.playback(session.run, asked, probes, spec.steps, live_now)}
+            play = watch.live_playback if status in live.LIVE else watch.playback
+            parts["playback"] = {"value": play(session.run, asked, probes, spec.steps)}
         if shown.items:
             parts |= self._compare(session, shown)
         return parts

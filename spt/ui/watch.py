@@ -36,16 +36,23 @@ def telling(probes: Sequence[Probe], questions: Sequence[Question], most: int = 
 
 
 def playback(
-    run: str, questions: Sequence[Question], probes: Sequence[Probe], steps: int, live: bool
+    run: str, questions: Sequence[Question], probes: Sequence[Probe], steps: int, text: int | None = None
 ) -> dict[str, Any]:
-    """The questions with their answers at every probed step. `null` in `moments` is the same answer as before."""
-    shown = _spread(probes, LIVE_MOMENTS) if live else list(probes)
+    """The questions with their answers, cut to `text` characters. `null` in `moments` is the same answer as before."""
     return {
         "run": run,
         "of": steps,
-        "steps": [probe.step for probe in shown],
-        "questions": [_question(question, shown, LIVE_TEXT if live else None) for question in questions],
+        "steps": [probe.step for probe in probes],
+        "questions": [_question(question, probes, text) for question in questions],
     }
+
+
+def live_playback(run: str, questions: Sequence[Question], probes: Sequence[Probe], steps: int) -> dict[str, Any]:
+    """The same for a run that goes on: a few steps, evenly picked, first and last among them, and short texts."""
+    shown = list(probes)
+    if len(shown) > LIVE_MOMENTS:
+        shown = [shown[round(i * (len(shown) - 1) / (LIVE_MOMENTS - 1))] for i in range(LIVE_MOMENTS)]
+    return playback(run, questions, shown, steps, LIVE_TEXT)
 
 
 def _question(question: Question, probes: Sequence[Probe], most: int | None) -> dict[str, Any]:
@@ -71,13 +78,6 @@ def _question(question: Question, probes: Sequence[Probe], most: int | None) -> 
 
 def _answer(probe: Probe, question: str) -> ProbeAnswer | None:
     return next((answer for answer in probe.answers if answer.id == question), None)
-
-
-def _spread(probes: Sequence[Probe], most: int) -> list[Probe]:
-    """At most `most` of them, evenly picked, first and last always among them."""
-    if len(probes) <= most:
-        return list(probes)
-    return [probes[round(i * (len(probes) - 1) / (most - 1))] for i in range(most)]
 
 
 def _cut(text: str, most: int | None) -> str:

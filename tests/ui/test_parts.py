@@ -149,7 +149,7 @@ def test_playback_sends_an_answer_that_stays_once_and_picks_the_telling_question
     question = samples.ev.Question(id="item0", question="Q", target="#### Rome")
     dull = samples.ev.Question(id="other", question="Q", target="#### Rome", options=("A", "B"))
     probes = samples.probes(0, 10, 20)
-    value = watch.playback("run", [question, dull], probes, 20, live=False)
+    value = watch.playback("run", [question, dull], probes, 20)
     first, second = value["questions"]
     assert value["steps"] == [0, 10, 20] and value["of"] == 20
     assert [moment and moment["form"] for moment in first["moments"]] == [False, True, None]
@@ -165,10 +165,10 @@ def test_playback_of_a_run_that_goes_on_stays_light() -> None:
     for probe in samples.probes(*range(200)):
         said = [probe.answers[0].model_copy(update={"id": q.id, "response": str(probe.step) * 999}) for q in questions]
         probes.append(probe.model_copy(update={"answers": tuple(said)}))
-    value = watch.playback("run", questions, probes, 200, live=True)
+    value = watch.live_playback("run", questions, probes, 200)
     assert value["steps"][0] == 0 and value["steps"][-1] == 199 and len(value["steps"]) == watch.LIVE_MOMENTS
     assert len(json.dumps(value)) < 24_000
-    whole = watch.playback("run", questions, probes, 200, live=False)
+    whole = watch.playback("run", questions, probes, 200)
     assert len(whole["steps"]) == 200 and len(whole["questions"][0]["moments"][0]["text"]) == 999
 
 
