@@ -11,8 +11,9 @@
     return node;
   };
 
+  // `over` on `base`, all the way down. What goes over a list names its places: {0: …, 2: …}.
   const merge = (base, over) => {
-    const out = { ...base };
+    const out = Array.isArray(base) ? [...base] : { ...base };
     for (const [key, value] of Object.entries(over || {}))
       out[key] = value && typeof value === "object" && !Array.isArray(value) ? merge(base[key] || {}, value) : value;
     return out;
@@ -32,7 +33,7 @@
 
   // An upright line at one step, through every panel.
   const line = (layout, step) => Object.keys(layout).filter((key) => key.startsWith("xaxis")).map((key) => ({
-    type: "line", xref: "x" + key.slice(5), yref: `y${key.slice(5)} domain`, x0: step, x1: step, y0: 0, y1: 1,
+    type: "line", xref: "x" + key.slice(5), yref: `y${key.slice(5)} domain`, x0: step, x1: step, y0: 0, y1: 1, layer: "above",
     line: { color: "--ink", width: 2.5 },
   }));
 

@@ -192,7 +192,7 @@ def _wire(
         on(altered.then, lambda session: None)
     on(parts["questions"].input, questions, parts["questions"])
     on(parts["filter"].input, filtered, parts["filter"])
-    on(parts["search"].input, searched, parts["search"])
+    on(parts["search"].change, searched, parts["search"])  # `input` says nothing of words that are all taken away
     on(parts["controls"].input, show_controls, parts["controls"])
     on(parts["judge-start"].click, judge, parts["judge-model"], parts["judge-url"])
     on(parts["previous"].click, partial(turn, -1)).then(None, js=SCROLL_JS)

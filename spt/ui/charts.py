@@ -7,7 +7,7 @@ light and dark, tables and charts. A figure carries a second layout, `narrow`, f
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from spt.events import Probe, StepLoss
 from spt.metrics import MethodScores, Rate
@@ -15,6 +15,7 @@ from spt.spec import Method
 from spt.ui.text import METRICS, colour, method_title
 
 Figure = dict[str, Any]
+_T = TypeVar("_T")
 
 # How further arms are drawn: thin, so that the real prompt stays the one that is read first. Seeds are one family.
 _LINES: dict[str, Figure] = {
@@ -26,7 +27,7 @@ _LINES: dict[str, Figure] = {
 CURVE, BAND = "curve", "band"  # what grows with the steps: so the tour knows what to draw up to one of them
 _LEVELS: dict[Method, tuple[str, str]] = {"zero_shot": ("--zero", "dot"), "few_shot": ("--few", "dash")}
 
-MAX_POINTS = 300  # a longer curve is thinned: no chart here shows more, and every update travels
+MAX_POINTS, MAX_PROBES = 160, 40  # a longer curve is thinned: no chart here shows more, and every update travels
 GAP = 0.08  # between the three panels, in shares of the width
 
 # Where tasks of each kind stopped to improve for the authors of the method: their observation, not a result of the run.
@@ -34,7 +35,7 @@ SATURATION = (("closed", 40), ("open", 80))
 CROWDED = 500  # steps; in a longer run both marks stand too close together for two labels
 
 
-def thin(values: Sequence[StepLoss], most: int = MAX_POINTS) -> list[StepLoss]:
+def thin(values: Sequence[_T], most: int = MAX_POINTS) -> list[_T]:
     """At most about `most` values, evenly picked, the last one always among them."""
     if len(values) <= most:
         return list(values)
@@ -69,6 +70,13 @@ def _layout(run: str, **more: Any) -> dict[str, Any]:
         "hoverlabel": {"bgcolor": "--surface", "bordercolor": "--line", "font": {"color": "--ink", "family": "--sans"}},
         "hovermode": "x unified",
         "showlegend": False,
+        # What all shapes and annotations share: said once, since a figure travels with every update.
+        "template": {
+            "layout": {
+                "shapedefaults": {"layer": "below"},
+                "annotationdefaults": {"showarrow": False, "yanchor": "bottom"},
+            }
+        },
         **more,
     }
 
@@ -82,17 +90,14 @@ def marks(steps: int, closed: bool, panels: int = 1) -> tuple[list[Figure], list
     labels: list[Figure] = []
     for kind, step in SATURATION:
         own = (kind == "closed") == closed
-        meaning = f"Step {step}: where the authors saw {kind}-ended tasks saturate (arXiv:2606.12117)"
+        meaning = f"Step {step}: {kind}-ended tasks saturated for the authors"
         if step > steps:
             continue
         for index in range(panels):
             axis = str(index + 1) if index else ""
             where = {"xref": f"x{axis}", "yref": f"y{axis} domain"}
             line = {"color": "--ink" if own else "--soft-ink", "width": 1.5 if own else 1, "dash": "4px,3px"}
-            lines.append(
-                {"type": "line", "x0": step, "x1": step, "y0": 0, "y1": 1, "layer": "below", "line": line,
-                 "opacity": 0.75 if own else 0.55, **where}
-            )  # fmt: skip
+            lines.append({"type": "line", "x0": step, "x1": step, "y0": 0, "y1": 1, "line": line, **where})
             if own or steps <= CROWDED:
                 labels.append(
                     {
@@ -100,10 +105,8 @@ def marks(steps: int, closed: bool, panels: int = 1) -> tuple[list[Figure], list
                         "hovertext": meaning,
                         "x": step,
                         "y": 1,
-                        "showarrow": False,
                         # At the right edge of the panel a centred label would leave it.
                         "xanchor": "right" if step > 0.9 * steps else "center",
-                        "yanchor": "bottom",
                         "font": {"size": 13, "color": line["color"]},
                         **where,
                     }
@@ -137,7 +140,7 @@ def loss_figure(run: str, losses: Sequence[StepLoss], steps: int, closed: bool =
             "mode": "markers",
             "name": "step",
             "x": x,
-            "y": [round(s.loss, 4) for s in shown],
+            "y": [round(s.loss, 3) for s in shown],
             "marker": {"color": "--soft", "size": 5, "opacity": 0.35},
             "hovertemplate": "%{y:.3f}",
         },
@@ -146,7 +149,7 @@ def loss_figure(run: str, losses: Sequence[StepLoss], steps: int, closed: bool =
             "mode": "lines",
             "name": "average",
             "x": x,
-            "y": [round(average[s.step], 4) for s in shown],
+            "y": [round(average[s.step], 3) for s in shown],
             "line": {"color": "--soft", "width": 3},
             "hovertemplate": "%{y:.3f}",
         },
@@ -156,7 +159,7 @@ def loss_figure(run: str, losses: Sequence[StepLoss], steps: int, closed: bool =
     for name in arms:
         values = smooth([step.arms.get(name, step.loss) for step in losses])
         by_step = {step.step: value for step, value in zip(losses, values, strict=True)}
-        data.append(_arm(name, x=x, y=[round(by_step[s], 4) for s in x], hovertemplate="%{y:.3f}"))
+        data.append(_arm(name, x=x, y=[round(by_step[s], 3) for s in x], hovertemplate="%{y:.3f}"))
     data.append(data.pop(1))  # the real prompt over the others
     lines, labels = marks(steps, closed)
     layout = _layout(
@@ -183,7 +186,7 @@ def _band(probes: Sequence[Probe], metric: str, axis: str) -> Figure:
         "hoverinfo": "skip",
         "opacity": 0.18,
         "x": steps + steps[::-1],
-        "y": [round(y, 4) for y in [r.high for r in rates] + [r.low for r in rates][::-1]],
+        "y": [round(y, 3) for y in [r.high for r in rates] + [r.low for r in rates][::-1]],
         "xaxis": f"x{axis}",
         "yaxis": f"y{axis}",
         "line": {"width": 0},
@@ -191,32 +194,31 @@ def _band(probes: Sequence[Probe], metric: str, axis: str) -> Figure:
     }
 
 
-def _level(method: Method, rate: Rate, x: Sequence[int], axis: str, shots: int) -> tuple[Figure, Figure]:
-    """A baseline: its line, with a point at every step that has one, so that one box says all; and its faint band."""
+def _level(method: Method, rate: Rate, steps: int, axis: str, shots: int) -> tuple[Figure, Figure]:
+    """A baseline: its line, and its interval as a faint band."""
     tone, dash = _LEVELS[method]
     line = {
         "type": "scatter",
         "mode": "lines",
         "name": method_title(method, shots),
-        "x": list(x),
-        "y": [round(rate.rate, 4)] * len(x),
+        "x": [0, steps],
+        "y": [round(rate.rate, 3)] * 2,
         "xaxis": f"x{axis}",
         "yaxis": f"y{axis}",
         "line": {"color": tone, "width": 3, "dash": dash},
-        "hovertemplate": f"%{{y:.0%}} ({rate.low:.0%}–{rate.high:.0%}, n = {rate.n})",
+        "hoverinfo": "skip",  # the box of the curve says it at every step
     }
     band = {
         "type": "rect",
         "xref": f"x{axis}",
         "yref": f"y{axis}",
-        "x0": x[0],
-        "x1": x[-1],
-        "y0": round(rate.low, 4),
-        "y1": round(rate.high, 4),
+        "x0": 0,
+        "x1": steps,
+        "y0": round(rate.low, 3),
+        "y1": round(rate.high, 3),
         "fillcolor": tone,
         "opacity": 0.08,
         "line": {"width": 0},
-        "layer": "below",
     }
     return line, band
 
@@ -233,6 +235,7 @@ def probe_figure(
 
     `scores` of the baselines are those of the probed items, so that curve and level speak of the same questions.
     """
+    probes = thin(probes, MAX_PROBES)
     data: list[Figure] = []
     titles: list[Figure] = []
     shapes: list[Figure] = []
@@ -260,18 +263,18 @@ def probe_figure(
                 "yshift": 22,
                 "xref": "paper",
                 "yref": "paper",
-                "showarrow": False,
                 "xanchor": "left",
-                "yanchor": "bottom",
                 "font": {"size": 17, "color": "--ink"},
             }
         )
-        x = sorted({0, steps, *(probe.step for probe in probes)})
+        hover = "%{y:.0%} (%{customdata[0]:.0%}–%{customdata[1]:.0%})"
         for method in _LEVELS:
             if method in scores:
-                line, band = _level(method, getattr(scores[method], metric), x, axis, shots)
+                rate: Rate = getattr(scores[method], metric)
+                line, band = _level(method, rate, steps, axis, shots)
                 data.append(line)
                 shapes.append(band)
+                hover += f"<br>{line['name']}: {rate.rate:.0%} ({rate.low:.0%}–{rate.high:.0%})"
         if probes:
             data.append(_band(probes, metric, axis))
             for name in probes[0].arms:
@@ -280,7 +283,7 @@ def probe_figure(
                     _arm(
                         name,
                         x=[probe.step for probe in seen],
-                        y=[round(getattr(probe.arms[name], metric).rate, 4) for probe in seen],
+                        y=[round(getattr(probe.arms[name], metric).rate, 3) for probe in seen],
                         xaxis=f"x{axis}",
                         yaxis=f"y{axis}",
                         hovertemplate="%{y:.0%}",
@@ -294,22 +297,23 @@ def probe_figure(
                     "meta": CURVE,
                     "name": method_title("soft_prompt"),
                     "x": [p.step for p in probes],
-                    "y": [round(r.rate, 4) for r in rates],
+                    "y": [round(r.rate, 3) for r in rates],
                     "xaxis": f"x{axis}",
                     "yaxis": f"y{axis}",
                     "line": {"color": "--soft", "width": 3.5},
                     "marker": {"color": "--soft", "size": 8},
-                    "customdata": [[round(r.low, 4), round(r.high, 4), r.n] for r in rates],
-                    "hovertemplate": "%{y:.0%} (%{customdata[0]:.0%}–%{customdata[1]:.0%}, n = %{customdata[2]})",
+                    "customdata": [[round(r.low, 3), round(r.high, 3)] for r in rates],
+                    "hovertemplate": f"{hover}<br>n = {rates[0].n}",
                 }
             )
     lines, labels = marks(steps, closed, len(METRICS))
     layout["shapes"] = [*shapes, *lines]
     layout["annotations"] = [*titles, *labels]
-    narrow["annotations"] = [
-        {**title, "x": 0, "y": narrow[f"yaxis{index + 1 if index else ''}"]["domain"][1]}
-        for index, title in enumerate(titles)
-    ] + labels
+    # By place in the list of the wide layout: the titles move, the labels stand over their panels by themselves.
+    narrow["annotations"] = {
+        str(index): {"x": 0, "y": narrow[f"yaxis{index + 1 if index else ''}"]["domain"][1]}
+        for index in range(len(titles))
+    }
     return {
         "data": data,
         "layout": layout,

@@ -93,9 +93,9 @@ def _compare(parts: dict[str, Any]) -> None:
             interactive=True,
         )
         parts["search"] = gr.Textbox(
-            label="Search",
+            label="Search questions and answers",
             show_label=False,
-            placeholder="Search questions and answers",
+            placeholder="Search",
             container=False,
             elem_id="search",
             interactive=True,

@@ -60,6 +60,7 @@ class Session:
         """Look at a run, from its top."""
         if run != self.run:
             self.run, self.questions, self.choice = run, None, Choice()
+            self.sent.pop("search", None)
 
 
 class Page:
@@ -170,7 +171,7 @@ class Page:
         return {
             "compare": {},
             "filter": {"choices": answers.choices(shown.items, found), "value": session.choice.filter},
-            "search": {},  # its words are the reader's: a value sent back would overtake the typing
+            "search": {"value": ""},  # sent when a run is opened; then the words are the reader's own
             "controls": {"visible": bool(controls), "value": session.controls},
             "answers": {"value": answers.side_by_side(found, session.choice, shown.folder.spec.shots, beside)},
             "pager": {"visible": found.pages > 1},
