@@ -14,13 +14,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="app.py", description=__doc__)
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on; 0.0.0.0 = every network")
     parser.add_argument("--port", type=int, default=os.environ.get("PORT", "7860"), help="the default is PORT, or 7860")
+    parser.add_argument("--kiosk", action="store_true", help="open with the tour of finished runs, for a stand")
     options = parser.parse_args()
 
     from spt.spec import UserError
     from spt.ui.serve import serve
 
     try:
-        serve(options.host, options.port)
+        serve(options.host, options.port, options.kiosk)
     except UserError as error:
         print(error, file=sys.stderr)
         sys.exit(2)

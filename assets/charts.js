@@ -11,35 +11,62 @@
     return node;
   };
 
+  // `over` on `base`, all the way down. What goes over a list names its places: {0: …, 2: …}.
   const merge = (base, over) => {
-    const out = { ...base };
+    const out = Array.isArray(base) ? [...base] : { ...base };
     for (const [key, value] of Object.entries(over || {}))
       out[key] = value && typeof value === "object" && !Array.isArray(value) ? merge(base[key] || {}, value) : value;
     return out;
   };
 
+  const draw = (plot, figure, step = null) => {
+    if (!window.Plotly || !figure || !figure.data || !plot.clientWidth) return;
+    const layout = plot.clientWidth < 620 ? merge(figure.layout, figure.narrow) : figure.layout;
+    plot.setAttribute("role", "img");
+    plot.setAttribute("aria-label", figure.label || "");
+    plot.style.height = layout.height + "px";
+    const shapes = [...(layout.shapes || []), ...(step === null ? [] : line(layout, step))];
+    window.Plotly.react(plot, resolve(figure.data), resolve({ ...layout, shapes, width: plot.clientWidth }), {
+      displaylogo: false, displayModeBar: false, responsive: false,
+    });
+  };
+
+  // An upright line at one step, through every panel.
+  const line = (layout, step) => Object.keys(layout).filter((key) => key.startsWith("xaxis")).map((key) => ({
+    type: "line", xref: "x" + key.slice(5), yref: `y${key.slice(5)} domain`, x0: step, x1: step, y0: 0, y1: 1, layer: "above",
+    line: { color: "--ink", width: 2.5 },
+  }));
+
+  // What draws each chart of the page again: for a new theme, once Plotly is there, and as the playback moves its line.
+  const charts = new Set();
+  let step = null;
+  const all = () => charts.forEach((again) => again());
+  const cursor = (to) => {
+    if (to === step) return;
+    step = to;
+    requestAnimationFrame(all);
+  };
+  window.addEventListener("load", () => {
+    all();
+    new MutationObserver(all).observe(document.body, { attributes: true, attributeFilter: ["class"] });
+  });
+
   // One Plotly div, drawn in place: a new figure, a new theme or a new width never mounts a second chart.
   const chart = (element, props, watch) => {
     const plot = element.querySelector(".plot");
     let width = 0;
-    const draw = () => {
-      const figure = props.value;
-      if (!window.Plotly || !figure || !figure.data || !plot.clientWidth) return;
-      const layout = plot.clientWidth < 620 ? merge(figure.layout, figure.narrow) : figure.layout;
-      plot.setAttribute("role", "img");
-      plot.setAttribute("aria-label", figure.label || "");
-      plot.style.height = layout.height + "px";
-      window.Plotly.react(plot, resolve(figure.data), resolve({ ...layout, width: plot.clientWidth }), {
-        displaylogo: false, displayModeBar: false, responsive: false,
-      });
+    const again = () => {
+      if (plot.isConnected) return draw(plot, props.value, step);
+      charts.delete(again);
+      sized.disconnect();
     };
-    watch("value", draw);
-    new ResizeObserver(() => {
-      if (Math.abs(plot.clientWidth - width) > 1) { width = plot.clientWidth; draw(); }
-    }).observe(plot);
-    new MutationObserver(draw).observe(document.body, { attributes: true, attributeFilter: ["class"] });
-    if (!window.Plotly) window.addEventListener("load", draw);
-    draw();
+    const sized = new ResizeObserver(() => {
+      if (Math.abs(plot.clientWidth - width) > 1) { width = plot.clientWidth; again(); }
+    });
+    charts.add(again);
+    watch("value", again);
+    sized.observe(plot);
+    again();
   };
 
   // The address bar follows the run that is shown, and so does the title of the tab.
@@ -107,5 +134,5 @@
     if (chosen) document.body.classList.toggle("dark", chosen === "dark");
   };
 
-  window.spt = { chart, follow, tab, links, copy, theme };
+  window.spt = { chart, cursor, draw, merge, follow, tab, links, copy, theme };
 })();

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from spt.analysis import analyse
 from spt.benchmarks import for_spec
 from spt.benchmarks.base import Example
-from spt.events import SCHEMA, Predictions, Result, RunFinished, RunStarted, TuningSummary
+from spt.events import SCHEMA, MethodScored, Predictions, Result, RunFinished, RunStarted, TuningSummary
 from spt.metrics import MethodScores
 from spt.scoring import score
 from spt.spec import METHODS, Method, RunSpec
@@ -28,6 +28,7 @@ def finished_run(spec: RunSpec, respond: Callable[[Method, int, Example], str]) 
         )
         folder.append(Predictions(method, rows))
         scores[method], answers[method] = MethodScores.of(rows, benchmark.closed), rows
+        folder.append(MethodScored(method=method, scores=scores[method]))
     analysis = analyse(answers, benchmark.closed, spec.arms)
     folder.append(RunFinished(result=result(spec, scores).model_copy(update={"analysis": analysis})))
     return folder

@@ -1,16 +1,15 @@
-"""Answers as people read them: side by side for every test item, and one question from step to step."""
+"""Answers as people read them: those of the methods side by side for every test item, filtered, searched, paged."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from functools import cached_property, partial
 
-from spt.events import Probe, ProbeAnswer, Question
 from spt.metrics import Prediction, Verdict
 from spt.spec import METHODS, Method
+from spt.ui.difference import marked
 from spt.ui.text import CONTROLS, colour, esc, long_text, mark, method_note, method_title
-from spt.view import count
 
 PAGE = 20  # items a page
 
@@ -25,6 +24,13 @@ class Item:
     @property
     def any(self) -> Prediction:
         return next(iter(self.by.values()))
+
+    @cached_property
+    def text(self) -> str:
+        """All that can be searched for, in small letters: question, options, topic, reference and every answer."""
+        shown = self.any
+        words = (shown.question, *shown.options, shown.topic, shown.target, *(row.response for row in self.by.values()))
+        return "\n".join(words).casefold()
 
     @property
     def last(self) -> Prediction:
@@ -98,19 +104,10 @@ FILTERS: dict[str, Filter] = {
 }
 
 
-def choices(items: Sequence[Item]) -> list[tuple[str, str]]:
-    """The filters with how many items each keeps; the judge's only where there was one."""
-    judged = any(item.said for item in items)
-    return [
-        (f"{f.label} · {sum(map(f.keep, items))}", name)
-        for name, f in FILTERS.items()
-        if name != "disputed" or judged
-    ]
-
-
-def pages(items: Sequence[Item], name: str) -> int:
-    """How many pages a filter fills, at least one."""
-    return max(1, -(-sum(map(FILTERS[name].keep, items)) // PAGE))
+def found(items: Sequence[Item], search: str) -> list[Item]:
+    """The items in which every word of a search occurs, somewhere in question or answers."""
+    words = search.casefold().split()
+    return [item for item in items if all(word in item.text for word in words)]
 
 
 def _judge_mark(said: Verdict | None) -> str:
@@ -152,7 +149,8 @@ def _item(item: Item, number: int, shots: int, methods: Sequence[Method]) -> str
         row = item.by.get(method)
         body = '<p class="answer-text empty">not yet</p>'
         if row:
-            body = f"{long_text(row.response)}{_verdict(row, item.said.get(method))}"
+            text = long_text(row.response, html=partial(marked, reference=row.target))
+            body = f"{text}{_verdict(row, item.said.get(method))}"
         hit = " hit" if row and row.exact_match else ""
         columns.append(
             f'<div class="reply {colour(method)}{hit}"><h5>{esc(method_title(method, shots))}'
@@ -164,67 +162,63 @@ def _item(item: Item, number: int, shots: int, methods: Sequence[Method]) -> str
     return f'<article class="exhibit" aria-label="Item {number}">{head}{replies}</article>'
 
 
-def has_controls(items: Sequence[Item]) -> bool:
-    return any(method in item.by for item in items for method in CONTROLS)
+def controls(items: Sequence[Item]) -> list[Method]:
+    """The controls that have answered any of the items."""
+    return [method for method in CONTROLS if any(method in item.by for item in items)]
 
 
-def side_by_side(items: Sequence[Item], name: str, page: int, shots: int, controls: bool = False) -> str:
-    """One page of a filter. `page` counts from 1 and is brought into range. `controls` adds their columns."""
-    kept = [item for item in items if FILTERS[name].keep(item)]
-    if not items:
-        return '<p class="note">Answers appear here as soon as the first method is scored.</p>'
-    page = min(max(1, page), pages(items, name))
+@dataclass(frozen=True)
+class Choice:
+    """What a reader asks to see of the items: a filter, words to search for, and a page of what is left."""
+
+    filter: str = "all"
+    search: str = ""
+    page: int = 1
+
+
+@dataclass(frozen=True)
+class Page:
+    """What a choice comes to: the items on the page, and how many there are around it."""
+
+    items: Sequence[Item]
+    first: int  # number of the first one, from 1
+    page: int  # in range
+    pages: int  # at least one
+    kept: int
+    counts: Mapping[str, int]  # by filter, of what the search found
+
+    @property
+    def where(self) -> str:
+        return f"page {self.page} of {self.pages} · {self.first}–{self.first + len(self.items) - 1} of {self.kept:,}"
+
+
+def choose(items: Sequence[Item], choice: Choice) -> Page:
+    """Search first, then filter, so that each filter can say how many of the found ones it has."""
+    matching = found(items, choice.search)
+    kept = [item for item in matching if FILTERS[choice.filter].keep(item)]
+    pages = max(1, -(-len(kept) // PAGE))
+    page = min(max(1, choice.page), pages)
     first = (page - 1) * PAGE
-    shown = kept[first : first + PAGE]
-    span = f"{first + 1}–{first + len(shown)} of {count(len(kept), 'item')}" if shown else "no item"
-    further = [m for m in CONTROLS if any(m in item.by for item in items)] if controls else []
-    columns = (*METHODS, *further)
-    cards = "".join(_item(item, first + i + 1, shots, columns) for i, item in enumerate(shown))
-    return f'<p class="note">{esc(FILTERS[name].meaning)} <b>{span}</b></p>{cards}'
+    counts = {name: sum(map(each.keep, matching)) for name, each in FILTERS.items()}
+    return Page(kept[first : first + PAGE], first + 1, page, pages, len(kept), counts)
 
 
-def probe_choices(questions: Sequence[Question]) -> list[tuple[str, str]]:
-    """Followed questions for a dropdown, cut to one line."""
-    lines = [(" ".join(q.question.split()), q.id) for q in questions]
-    return [(line if len(line) <= 90 else line[:88] + " …", name) for line, name in lines]
+def choices(items: Sequence[Item], page: Page) -> list[tuple[str, str]]:
+    """The filters with how many items each keeps; the judge's only where there was one."""
+    judged = any(item.said for item in items)
+    return [
+        (f"{each.label} · {page.counts[name]:,}", name)
+        for name, each in FILTERS.items()
+        if name != "disputed" or judged
+    ]
 
 
-def interesting(probes: Sequence[Probe], questions: Sequence[Question]) -> str | None:
-    """The followed question to show first: the one whose marks change most often, and that ends well."""
-    if not questions:
-        return None
-
-    def weight(question: Question) -> tuple[bool, int]:
-        found = [a for a in (_answer(p, question.id) for p in probes) if a]
-        turns = sum((a.right, a.in_format) != (b.right, b.in_format) for a, b in pairwise(found))
-        good = bool(found) and found[-1].right and found[-1].in_format
-        return (good and turns > 0, turns)
-
-    return max(questions, key=weight).id
-
-
-def _answer(probe: Probe, question: str) -> ProbeAnswer | None:
-    return next((a for a in probe.answers if a.id == question), None)
-
-
-def timeline(question: Question | None, probes: Sequence[Probe]) -> str:
-    """One question's answer at every probe, from the untrained prompt on. An unchanged answer is drawn faint."""
-    if question is None:
-        return '<p class="note">The answers to a few test items are followed here while the prompt is tuned.</p>'
-    rows, before = [], None
-    for probe in probes:
-        answer = _answer(probe, question.id)
-        if answer is None:
-            continue
-        same = " same" if before is not None and before.response == answer.response else ""
-        hit = " hit" if answer.right and answer.in_format else ""
-        label = "ranked first" if question.options else "right"
-        verdict = f'<span class="marks">{mark(answer.right, label)}{mark(answer.in_format, "in format")}</span>'
-        rows.append(
-            f'<li class="moment{same}{hit}"><span class="step"><small>step</small> {probe.step}</span>'
-            f'<div class="said">{long_text(answer.response)}</div>{verdict}</li>'
-        )
-        before = answer
-    body = f'<ol class="timeline">{"".join(rows)}</ol>' if rows else '<p class="note">No probe yet.</p>'
-    head = _question(question.question, question.options, question.target, question.topic)
-    return f'<div class="card watch">{head}{body}</div>'
+def side_by_side(page: Page, choice: Choice, shots: int, controls: Sequence[Method] = ()) -> str:
+    """The items of a page, each with an answer a method. `controls` are further columns."""
+    meaning = esc(FILTERS[choice.filter].meaning)
+    if not page.items:
+        where = f" with “{esc(choice.search.strip())}”" if choice.search.strip() else ""
+        return f'<p class="note">{meaning} <b>No item{where}.</b></p>'
+    columns = (*METHODS, *controls)
+    cards = "".join(_item(item, page.first + i, shots, columns) for i, item in enumerate(page.items))
+    return f'<p class="note">{meaning} <span class="differs">Dotted words</span> are not in the reference.</p>{cards}'

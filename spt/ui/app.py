@@ -8,6 +8,7 @@ resumed. Closing the page ends nothing.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,8 @@ from spt import queue
 from spt.presets import accept_terms
 from spt.spec import RunSpec, UserError
 from spt.store import Store
-from spt.ui import form, judging, live, playground, preview, rankings_tab, runs_tab, tabs, uploads
+from spt.ui import form, judging, live, playground, preview, rankings_tab, runs_tab, tabs, tour, uploads
+from spt.ui.answers import Choice
 from spt.ui.layout import run_column
 from spt.ui.page import LIGHT, LIVE_POLL, Page, Session
 
@@ -62,7 +64,8 @@ def build(store: Store, local: bool = True) -> gr.Blocks:
                 play = playground.Playground(page)
         gr.HTML(live.footer_html())
         page.parts["timer"] = gr.Timer(LIVE_POLL, active=False)
-        page.openers, page.altered = [page.parts["runs"], table], [altered]
+        page.openers = [page.parts["runs"], table, tour.build(page.follower)]
+        page.altered = [altered]
         given = _wire(blocks, page, session, address, fields, local)
         by_name = {"run": run_tab, "runs": all_runs, "rankings": rankings, "play": play_tab}
         tabs.wire(blocks, strip, by_name, page.openers)
@@ -159,14 +162,17 @@ def _wire(
 
         return handler
 
-    def question(session: Session, name: str) -> None:
-        session.question = name
+    def questions(session: Session, names: list[str]) -> None:
+        session.questions = names
 
     def filtered(session: Session, name: str) -> None:
-        session.filter, session.page = name, 1
+        session.choice = Choice(name, session.choice.search)
+
+    def searched(session: Session, words: str) -> None:
+        session.choice = Choice(session.choice.filter, words)
 
     def turn(by: int, session: Session) -> None:
-        session.page += by
+        session.choice = replace(session.choice, page=session.choice.page + by)
 
     def stop(session: Session) -> None:
         queue.stop(store.get(session.run))
@@ -190,8 +196,9 @@ def _wire(
     on(parts["timer"].tick, lambda session: None)
     for altered in page.altered:
         on(altered.then, lambda session: None)
-    on(parts["question"].input, question, parts["question"])
+    on(parts["questions"].input, questions, parts["questions"])
     on(parts["filter"].input, filtered, parts["filter"])
+    on(parts["search"].change, searched, parts["search"])  # `input` says nothing of words that are all taken away
     on(parts["controls"].input, show_controls, parts["controls"])
     on(parts["judge-start"].click, judge, parts["judge-model"], parts["judge-url"])
     on(parts["previous"].click, partial(turn, -1)).then(None, js=SCROLL_JS)

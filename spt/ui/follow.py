@@ -13,6 +13,7 @@ from spt.events import Result
 from spt.metrics import Prediction, Verdict
 from spt.spec import Method
 from spt.store import Notice, RunFolder, Status, Store
+from spt.ui.answers import Item, join
 from spt.ui.listed import Lister
 from spt.view import RunView
 
@@ -33,6 +34,7 @@ class Shown:
     started: float | None = None  # of the attempt that `predictions` belong to
     result: Result | None = None  # that `predictions`, `verdicts` and `analysis` belong to
     verdicts: dict[Method, Sequence[Verdict]] = field(default_factory=dict)
+    items: Sequence[Item] = ()  # of `predictions` and `verdicts`, side by side
     analysis: Analysis | None = None  # once it is finished
     entry: queue.Entry | None = None  # what the queue holds for it
     notice: Notice | None = None  # of the worker, on a finished run
@@ -54,8 +56,9 @@ class Shown:
             self.view = RunView(self.folder.spec)
         self.offset = end
         self.view.update(events)
+        stale = False  # whether the items side by side are those of other answers
         if self.view.started != self.started:  # made anew since: the answers read before are those of another attempt
-            self.predictions, self.read, self.started = {}, {}, self.view.started
+            self.predictions, self.read, self.started, stale = {}, {}, self.view.started, True
         fresh = self.view.result is not self.result  # finished just now, or scored again by rule or judge
         if fresh:
             self.result, self.read = self.view.result, {}
@@ -64,8 +67,11 @@ class Shown:
             done = self.folder.spec.items if scored else self.view.phase_done if current else 0
             if done and self.read.get(method) != done:
                 self.predictions[method], self.read[method] = self.folder.predictions(method), done
+                stale = True
         if fresh:
             self.verdicts, self.analysis = self._verdicts(), self._analysis()
+        if stale:
+            self.items = join(self.predictions, self.verdicts)
         return before != self.status
 
     def _verdicts(self) -> dict[Method, Sequence[Verdict]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import gradio as gr
 
-from spt.ui import answers, judging
+from spt.ui import answers, judging, watch
 
 CHART = '<div class="plot"></div>'
 CHART_JS = "window.spt.chart(element, props, watch)"
@@ -28,6 +28,8 @@ def run_column(parts: dict[str, Any], local: bool) -> None:
             with gr.Column(elem_classes="card") as parts["probe-card"]:
                 parts["legend"] = gr.HTML()
                 parts["probe"] = gr.HTML({}, html_template=CHART, js_on_load=CHART_JS, elem_id="probe-chart")
+            with gr.Column(visible=False, elem_id="watch", elem_classes="card") as parts["watch"]:
+                _watch(parts)
             with gr.Column(elem_classes="card"):
                 gr.HTML("<h3>Training loss</h3>")
                 parts["loss"] = gr.HTML({}, html_template=CHART, js_on_load=CHART_JS, elem_id="loss-chart")
@@ -35,14 +37,32 @@ def run_column(parts: dict[str, Any], local: bool) -> None:
         parts["facts"] = gr.HTML()
         with gr.Column(visible=False, elem_id="judge") as parts["judge"]:
             _judge(parts, local)
-        with gr.Column(visible=False, elem_id="watch") as parts["watch"]:
-            gr.HTML('<div class="section"><h3>Watch an answer change</h3></div>')
-            parts["question"] = gr.Dropdown(
-                [], label="Question", show_label=False, elem_id="question-pick", interactive=True, container=False
-            )
-            parts["timeline"] = gr.HTML()
         with gr.Column(visible=False, elem_id="compare") as parts["compare"]:
             _compare(parts)
+
+
+def _watch(parts: dict[str, Any]) -> None:
+    """Beneath the curves: the line of the playback runs through them."""
+    gr.HTML(
+        "<h3>Watch answers change</h3>"
+        f'<p class="note">The followed questions, up to {watch.MOST} at a time, as they were answered at each step.</p>'
+    )
+    parts["questions"] = gr.Dropdown(
+        [],
+        label="Questions",
+        show_label=False,
+        multiselect=True,
+        max_choices=watch.MOST,
+        elem_id="question-pick",
+        interactive=True,
+        container=False,
+    )
+    parts["playback"] = gr.HTML(
+        {},
+        html_template='<div class="playback"></div>',
+        js_on_load="window.spt.playback(element, props, watch)",
+        elem_id="playback",
+    )
 
 
 def _judge(parts: dict[str, Any], local: bool) -> None:
@@ -70,6 +90,14 @@ def _compare(parts: dict[str, Any]) -> None:
             show_label=False,
             container=False,
             elem_id="filters",
+            interactive=True,
+        )
+        parts["search"] = gr.Textbox(
+            label="Search questions and answers",
+            show_label=False,
+            placeholder="Search",
+            container=False,
+            elem_id="search",
             interactive=True,
         )
         parts["controls"] = gr.Checkbox(

@@ -9,6 +9,7 @@ from spt.findings import percent
 from spt.presets import PRESETS
 from spt.spec import METHODS, RunSpec
 from spt.store import Status
+from spt.ui.charts import SATURATION
 from spt.ui.listed import Listed
 from spt.ui.scores import headline
 from spt.ui.text import benchmark_title, colour, esc, marks, method_title, short_model
@@ -126,19 +127,35 @@ def run_html(run: str, status: Status, view: RunView, position: int | None) -> s
     )
 
 
+def _saturation(steps: int) -> str:
+    """What the upright lines of the charts mean, those that are in range."""
+    seen = [f"{step} (<b>{kind}</b>-ended)" for kind, step in SATURATION if step <= steps]
+    if not seen:
+        return ""
+    return (
+        f" Upright lines: the authors saw such tasks saturate at step {' and '.join(seen)}, "
+        '<a href="https://arxiv.org/abs/2606.12117">arXiv:2606.12117</a>.'
+    )
+
+
 def legend_html(spec: RunSpec, data: DataLoaded | None) -> str:
     """Title and key of the three panels; says how many items stand behind the lines."""
     probed = f"{len(data.probed)} of {count(data.items, 'test item')}" if data else "a few test items"
+    return (
+        '<h3>Format, knowledge and score, step by step</h3>'
+        f'<p class="note">On {probed}; the soft prompt is scored again every {count(spec.probe_every, "step")}.'
+        f"{_saturation(spec.steps)}</p>{keys_html(spec)}"
+    )
+
+
+def keys_html(spec: RunSpec) -> str:
+    """Which line is which."""
     lines = [(colour(method), method_title(method, spec.shots)) for method in METHODS]
     if spec.seeds > 1:
         lines.append(("seed", count(spec.seeds - 1, "further seed")))
     lines += [(colour(control), f"control: {method_title(control).lower()}") for control in spec.control]
     keys = "".join(f'<span class="{tone}"><i></i>{esc(title)}</span>' for tone, title in lines)
-    return (
-        '<h3>Format, knowledge and score, step by step</h3>'
-        f'<p class="note">On {probed}; the soft prompt is scored again every {count(spec.probe_every, "step")}.</p>'
-        f'<div class="legend">{keys}<span class="ci"><i></i>95 % interval</span></div>'
-    )
+    return f'<div class="legend">{keys}<span class="ci"><i></i>95 % interval</span></div>'
 
 
 def broken_html(message: str) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import gradio as gr
 
 from spt.spec import UserError
 from spt.store import Status, Store
-from spt.ui import answers, charts, findings, judging, live, pictures, rates, scores
+from spt.ui import answers, charts, findings, judging, live, pictures, rates, scores, watch
+from spt.ui.answers import Choice
 from spt.ui.follow import Follower, Shown
 from spt.view import probed_levels
 
@@ -48,9 +49,8 @@ class Session:
 
     run: str = ""
     form: str = ""  # the run that the form's settings would start
-    question: str = ""  # followed in the timeline; empty = the most telling one
-    filter: str = "all"
-    page: int = 1
+    questions: list[str] | None = None  # watched from step to step; None = the most telling ones
+    choice: Choice = field(default_factory=Choice)  # of the answers side by side
     controls: bool = False  # the controls' answers beside the others
     preview: bool = False  # the preview is open
     seen: str = ""  # the last run that was there
@@ -59,7 +59,8 @@ class Session:
     def open(self, run: str) -> None:
         """Look at a run, from its top."""
         if run != self.run:
-            self.run, self.question, self.filter, self.page = run, "", "all", 1
+            self.run, self.questions, self.choice = run, None, Choice()
+            self.sent.pop("search", None)
 
 
 class Page:
@@ -142,35 +143,42 @@ class Page:
             parts |= {name: {} for name in ("judge", "judge-model", "judge-url", "judge-start")}
         if view.scores or losses or probes:
             parts["charts"] = {}
-        parts["loss"] = {"value": charts.loss_figure(session.run, losses, spec.steps)}
+        parts["loss"] = {"value": charts.loss_figure(session.run, losses, spec.steps, closed)}
         if spec.probe_every:
             levels = probed_levels(shown.predictions, view.data)
             parts["probe-card"] = {}
             parts["legend"] = {"value": live.legend_html(spec, view.data)}
-            parts["probe"] = {"value": charts.probe_figure(session.run, probes, levels, spec.steps, spec.shots)}
+            figure = charts.probe_figure(session.run, probes, levels, spec.steps, spec.shots, closed)
+            parts["probe"] = {"value": figure}
         if view.data and probes:
-            questions = {q.id: q for q in view.data.probed}
-            chosen = session.question or answers.interesting(probes, view.data.probed) or ""
+            followed = view.data.probed
+            chosen = watch.telling(probes, followed) if session.questions is None else session.questions
             parts["watch"] = {}
-            parts["question"] = {"choices": answers.probe_choices(view.data.probed), "value": chosen}
-            parts["timeline"] = {"value": answers.timeline(questions.get(chosen), probes)}
-        if shown.predictions:
-            items = answers.join(shown.predictions, shown.verdicts)
-            controls = answers.has_controls(items)
-            parts["controls"] = {"visible": controls, "value": session.controls}
-            last = answers.pages(items, session.filter)
-            session.page = min(max(1, session.page), last)
-            parts["compare"] = {}
-            parts["filter"] = {"choices": answers.choices(items), "value": session.filter}
-            shots, beside = spec.shots, controls and session.controls
-            parts["answers"] = {
-                "value": answers.side_by_side(items, session.filter, session.page, shots, beside)
-            }
-            parts["pager"] = {"visible": last > 1}
-            parts["previous"] = {"interactive": session.page > 1}
-            parts["next"] = {"interactive": session.page < last}
-            parts["where"] = {"value": f'<span class="where">page {session.page} of {last}</span>'}
+            parts["questions"] = {"choices": watch.choices(followed), "value": chosen}
+            asked = [question for name in chosen for question in followed if question.id == name]
+            play = watch.live_playback if status in live.LIVE else watch.playback
+            parts["playback"] = {"value": play(session.run, asked, probes, spec.steps)}
+        if shown.items:
+            parts |= self._compare(session, shown)
         return parts
+
+    def _compare(self, session: Session, shown: Shown) -> dict[str, dict[str, Any]]:
+        """The answers side by side, as the reader filters, searches and pages them."""
+        controls = answers.controls(shown.items)
+        found = answers.choose(shown.items, session.choice)
+        session.choice = replace(session.choice, page=found.page)
+        beside = controls if session.controls else []
+        return {
+            "compare": {},
+            "filter": {"choices": answers.choices(shown.items, found), "value": session.choice.filter},
+            "search": {"value": ""},  # sent when a run is opened; then the words are the reader's own
+            "controls": {"visible": bool(controls), "value": session.controls},
+            "answers": {"value": answers.side_by_side(found, session.choice, shown.folder.spec.shots, beside)},
+            "pager": {"visible": found.pages > 1},
+            "previous": {"interactive": found.page > 1},
+            "next": {"interactive": found.page < found.pages},
+            "where": {"value": f'<span class="where">{found.where}</span>'},
+        }
 
     def _buttons(self, shown: Shown) -> dict[str, dict[str, Any]]:
         """The buttons that a run has now, and the line of what goes on with a finished one."""

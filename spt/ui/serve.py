@@ -14,10 +14,11 @@ from spt.ui import app, theme, uploads
 from spt.worker import WorkerProcess
 
 
-def serve(host: str, port: int) -> None:
+def serve(host: str, port: int, kiosk: bool = False) -> None:
     """Serve until interrupted. The worker ends with the page; what it was running goes on at the next start.
 
-    Only where `host` is reached from this machine alone may the page be told paths here.
+    Only where `host` is reached from this machine alone may the page be told paths here. `kiosk`: the page begins
+    with the tour for a stand, as `/?kiosk` does on every server.
     Raises UserError if the port is none or taken, or SPT_HOME cannot be made.
     """
     if not 0 < port < 65536:
@@ -31,7 +32,7 @@ def serve(host: str, port: int) -> None:
             server_port=port,
             theme=theme.theme(),
             css=theme.css(),
-            head=theme.head(),
+            head=theme.head(kiosk),
             footer_links=[],
             run_history=False,
             max_file_size="200mb",  # said in these words by Gradio; `uploads` checks it too

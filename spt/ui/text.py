@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
 
@@ -80,18 +81,21 @@ def marks(right: bool, in_format: bool) -> str:
     return f'<span class="marks">{mark(right, "right")}{mark(in_format, "in format")}</span>'
 
 
-def long_text(text: str, limit: int = 200) -> str:
-    """Text with its line breaks; what is longer than `limit` folds behind a click. An empty answer says so."""
+def long_text(text: str, limit: int = 200, html: Callable[[str], str] = esc) -> str:
+    """Text with its line breaks; what is longer than `limit` folds behind a click. An empty answer says so.
+
+    `html` makes markup of a text; all it does not mark itself it must escape.
+    """
     if not text.strip():
         return '<p class="answer-text empty">(empty answer)</p>'
     lines = text.split("\n")
     if len(text) <= limit and len(lines) <= 8:
-        return f'<p class="answer-text">{esc(text)}</p>'
+        return f'<p class="answer-text">{html(text)}</p>'
     head = "\n".join(lines[:8])[:limit].rstrip()
     return (
-        f'<details class="long"><summary><span class="answer-text">{esc(head)} …</span>'
+        f'<details class="long"><summary><span class="answer-text">{html(head)} …</span>'
         f'<span class="more">show all {len(text):,} characters</span></summary>'
-        f'<p class="answer-text">{esc(text)}</p></details>'
+        f'<p class="answer-text">{html(text)}</p></details>'
     )
 
 

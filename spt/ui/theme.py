@@ -11,6 +11,8 @@ from pathlib import Path
 import gradio as gr
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
+SCRIPTS = ("charts.js", "runs.js", "playback.js", "kiosk.js")
+STYLES = ("spt.css", "evidence.css", "runs.css", "rankings.css", "playground.css", "playback.css", "kiosk.css")
 SANS = ("ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
 MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "DejaVu Sans Mono", "monospace")
 
@@ -23,19 +25,22 @@ def plotly_js() -> Path:
     return Path(spec.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
 
 
-def head() -> str:
-    """Scripts of the page. Its own are small and written in, so that they are there before any component loads."""
-    script = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in ("charts.js", "runs.js"))
+def head(kiosk: bool = False) -> str:
+    """Scripts of the page. Its own are small and written in, so that they are there before any component loads.
+
+    `kiosk`: an address without a run begins with the tour.
+    """
+    script = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in SCRIPTS)
     return (
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"{'<meta name=spt-kiosk>' if kiosk else ''}"
         f"<script>{script}</script>"
         f'<script defer src="/gradio_api/file={plotly_js()}"></script>'
     )
 
 
 def css() -> str:
-    sheets = ("spt.css", "evidence.css", "runs.css", "rankings.css", "playground.css")
-    return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in sheets)
+    return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in STYLES)
 
 
 def theme() -> gr.themes.Base:

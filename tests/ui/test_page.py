@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,9 @@ from spt.metrics import Verdict
 from spt.spec import RunSpec
 from spt.store import Notice, RunFolder, Store
 from spt.ui import answers, app, form
+from spt.ui.answers import Choice
 from spt.ui.page import Page, Session
+from tests.finished import finished_run
 from tests.ui import samples
 
 ROOT = Path(__file__).parents[2]
@@ -179,9 +183,11 @@ def test_controls_stand_beside_on_request(page: Page, store: Store) -> None:
     session = Session(run=folder.id)
     assert not page.wanted(session)["controls"]["visible"]
     items = answers.join(samples.predictions(2) | {"shuffled": samples.predictions(2)["zero_shot"]})
-    assert answers.has_controls(items)
-    assert answers.side_by_side(items, "all", 1, 3).count('class="reply') == 6
-    assert answers.side_by_side(items, "all", 1, 3, controls=True).count('class="reply') == 8
+    choice = answers.Choice()
+    found = answers.choose(items, choice)
+    assert answers.controls(items) == ["shuffled"]
+    assert answers.side_by_side(found, choice, 3).count('class="reply') == 6
+    assert answers.side_by_side(found, choice, 3, answers.controls(items)).count('class="reply') == 8
 
 
 def test_the_judges_word_stands_beside_the_rules() -> None:
@@ -189,10 +195,11 @@ def test_the_judges_word_stands_beside_the_rules() -> None:
     said = {"zero_shot": [Verdict(id=f"item{i}", key="", correct=c, in_format=c, reply="") for i, c in
                           enumerate((False, None, True))]}  # fmt: skip
     items = answers.join(rows, said)
-    html = answers.side_by_side(items, "all", 1, 3)
+    found = answers.choose(items, answers.Choice())
+    html = answers.side_by_side(found, answers.Choice(), 3)
     assert html.count("judge: not right") == html.count("judge: unreadable") == html.count("judge: right") == 1
-    assert answers.choices(items)[-1] == ("Judge disagrees · 1", "disputed")
-    assert len(answers.choices(answers.join(rows))) == 4
+    assert answers.choices(items, found)[-1] == ("Judge disagrees · 1", "disputed")
+    assert len(answers.choices(answers.join(rows), found)) == 4
 
 
 def test_a_run_made_anew_forgets_its_answers(page: Page, store: Store) -> None:
@@ -238,3 +245,28 @@ def test_a_run_without_probes_has_no_chart_of_them(store: Store, page: Page) -> 
         folder.append(ev.StepLoss(step=1, loss=1, learning_rate=0.1, grad_norm=1, seconds=1, time=1))
         assert part(page, Session(run=folder.id), "probe-card") == card
         assert part(page, Session(run=folder.id), "charts") == {}
+
+
+def test_a_thousand_items_open_and_turn_quickly(store: Store, page: Page, tmp_path: Path) -> None:
+    """In seconds of the processor, which a busy machine does not stretch."""
+    rows = [json.dumps({"question": f"What is number {i} called? " * 5, "answer": f"word {i}"}) for i in range(5000)]
+    (tmp_path / "many.jsonl").write_text("\n".join(rows))
+
+    def respond(method: str, number: int, item: object) -> str:
+        return f"It is said to be called word {number - number % 3} in most of the places where anybody asked. " * 4
+
+    folder = finished_run(RunSpec(benchmark=str(tmp_path / "many.jsonl"), items=1000), respond)
+    session = Session(run=folder.id)
+
+    def seconds() -> float:
+        start = time.process_time()
+        page.render(session)
+        return time.process_time() - start
+
+    assert seconds() < 1
+    choices = (Choice(page=2), Choice(page=50), Choice("wrong"), Choice("all", "word 7"), Choice(search="asked"))
+    assert len(page.follower.get(folder.id).items) == 1000
+    for choice in choices:
+        session.choice = choice
+        assert seconds() < 0.3, choice
+    assert len(str(page.wanted(session)["answers"])) < 150_000, "what is sent for a page of answers"

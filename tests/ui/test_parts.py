@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -12,7 +13,7 @@ from spt.analysis import histograms
 from spt.metrics import MethodScores, Rate
 from spt.spec import METHODS, RunSpec, UserError
 from spt.store import Store
-from spt.ui import answers, charts, form, live, pictures, scores, text
+from spt.ui import answers, charts, difference, form, live, pictures, scores, text, watch
 from spt.ui import rates as tables
 from tests.ui import samples
 
@@ -61,12 +62,11 @@ def rates(format_: float, knowledge: float, exact: float) -> MethodScores:
 @pytest.mark.parametrize("closed", [False, True])
 def test_hostile_text_stays_text(closed: bool) -> None:
     items = answers.join(samples.predictions(closed=closed))
-    (probe,) = samples.probes(0)
-    bad = samples.HOSTILE
-    question = samples.ev.Question(id="item0", question=bad, options=(bad,), target=bad)
     for html in (
-        answers.side_by_side(items, "all", 1, 3),
-        answers.timeline(question, [probe]),
+        side_by_side(items),
+        side_by_side(items, search=samples.HOSTILE),
+        side_by_side(items, search=samples.HOSTILE + "nowhere"),
+        difference.marked(samples.HOSTILE, "x"),
         pictures.letters(histograms(samples.predictions(closed=True)), 3),
         live.broken_html(samples.HOSTILE),
         form.problem_html(samples.HOSTILE),
@@ -76,7 +76,12 @@ def test_hostile_text_stays_text(closed: bool) -> None:
         seen = Tags(html)
         assert not seen.tags & {"script", "img"}
         assert not {name for name in seen.attributes if name.startswith("on")}
-    assert "<script>alert(1)</script>" in Tags(answers.side_by_side(items, "all", 1, 3)).text
+    assert "<script>alert(1)</script>" in Tags(side_by_side(items)).text
+
+
+def side_by_side(items: list[answers.Item], page: int = 1, search: str = "") -> str:
+    choice = answers.Choice(search=search, page=page)
+    return answers.side_by_side(answers.choose(items, choice), choice, 3)
 
 
 def test_line_breaks_and_long_answers_survive() -> None:
@@ -88,36 +93,83 @@ def test_line_breaks_and_long_answers_survive() -> None:
 
 def test_filters_count_what_they_say() -> None:
     items = answers.join(samples.predictions(45))
-    kept = {name: sum(map(each.keep, items)) for name, each in answers.FILTERS.items()}
+    page = answers.choose(items, answers.Choice())
     # Zero-shot knows the even items, none in form; with the soft prompt all are in form; the odd ones stay wrong.
-    assert kept == {"all": 45, "lost": 23, "changed": 45, "wrong": 22, "disputed": 0}
-    assert answers.choices(items)[1] == ("Right but not in format · 23", "lost")
+    assert page.counts == {"all": 45, "lost": 23, "changed": 45, "wrong": 22, "disputed": 0}
+    assert answers.choices(items, page)[1] == ("Right but not in format · 23", "lost")
 
 
 def test_pages_cover_all_items_once() -> None:
     items = answers.join(samples.predictions(45))
-    shown = [answers.side_by_side(items, "all", page, 3).count("<article") for page in (1, 2, 3)]
-    assert shown == [20, 20, 5] and answers.pages(items, "all") == 3
-    assert answers.side_by_side(items, "all", 99, 3).count("<article") == 5  # a page that is gone: the last one
+    pages = [answers.choose(items, answers.Choice(page=page)) for page in (1, 2, 3)]
+    assert [len(page.items) for page in pages] == [20, 20, 5]
+    assert {item.any.id for page in pages for item in page.items} == {f"item{i}" for i in range(45)}
+    assert pages[1].where == "page 2 of 3 · 21–40 of 45"
+    assert side_by_side(items, 99).count("<article") == 5  # a page that is gone: the last one
+
+
+def test_search_goes_through_questions_and_answers_and_narrows_every_filter() -> None:
+    items = answers.join(samples.predictions(45))
+    found = answers.choose(items, answers.Choice("wrong", "QUESTION 3? rome"))
+    assert found.counts == {"all": 5, "lost": 0, "changed": 5, "wrong": 5, "disputed": 0}
+    assert [item.any.id for item in found.items] == ["item3", "item13", "item23", "item33", "item43"]
+    assert answers.choose(items, answers.Choice(search="#### rome")).kept == 45, "an answer's text"
+    assert "No item with “zebra &lt;b&gt;”" in side_by_side(items, search=" zebra <b> ")
+    assert answers.choose(items, answers.Choice(search="  ")).kept == 45
+
+
+def test_words_that_the_reference_does_not_have_are_marked() -> None:
+    assert difference.marked("The capital of Oman is Muscat.", "#### Muscat") == (
+        '<span class="differs">The capital of Oman is</span> Muscat.'
+    )
+    assert difference.marked("#### Muscat", "#### Muscat") == "#### Muscat"
+    assert difference.marked("#### Salalah\n\nyes", "#### Muscat") == (
+        '#### <span class="differs">Salalah</span>\n\n<span class="differs">yes</span>'
+    )
+    assert difference.marked("", "x") == "" and difference.marked(" x ", "x") == " x "
+    assert difference.marked("a " * 1000, "b") == "a " * 1000, "too long to read marks in"
+
+
+def test_only_new_answers_change_the_page_of_a_run_that_goes_on() -> None:
+    """Its first page is full: what else is answered changes numbers and not the twenty answers, which weigh most."""
+    assert side_by_side(answers.join(samples.predictions(20))) == side_by_side(answers.join(samples.predictions(45)))
 
 
 def test_partial_predictions_are_shown() -> None:
     items = answers.join({"zero_shot": samples.predictions(3)["zero_shot"]})
-    assert answers.side_by_side(items, "all", 1, 3).count("not yet") == 6
+    assert side_by_side(items).count("not yet") == 6
 
 
 def test_closed_answers_tell_ranking_from_writing() -> None:
-    row = answers.side_by_side(answers.join(samples.predictions(1, closed=True)), "all", 1, 3)
+    row = side_by_side(answers.join(samples.predictions(1, closed=True)))
     assert "ranked first" in row and "exact match" in row
 
 
-def test_timeline_marks_repeats_and_picks_the_telling_question() -> None:
+def test_playback_sends_an_answer_that_stays_once_and_picks_the_telling_questions() -> None:
     question = samples.ev.Question(id="item0", question="Q", target="#### Rome")
-    dull = samples.ev.Question(id="other", question="Q", target="#### Rome")
-    html = answers.timeline(question, samples.probes(0, 10, 20))
-    assert html.count('class="moment') == 3 and html.count(" same") == 1
-    assert answers.interesting(samples.probes(0, 10, 20), [dull, question]) == "item0"
-    assert answers.interesting([], []) is None
+    dull = samples.ev.Question(id="other", question="Q", target="#### Rome", options=("A", "B"))
+    probes = samples.probes(0, 10, 20)
+    value = watch.playback("run", [question, dull], probes, 20)
+    first, second = value["questions"]
+    assert value["steps"] == [0, 10, 20] and value["of"] == 20
+    assert [moment and moment["form"] for moment in first["moments"]] == [False, True, None]
+    assert second["moments"] == [None, None, None] and second["right"] == "ranked first"
+    assert watch.telling(probes, [dull, question]) == ["item0", "other"]
+    assert watch.telling([], []) == []
+
+
+def test_playback_of_a_run_that_goes_on_stays_light() -> None:
+    """Each probe sends it again: few steps and short texts, the first and the last among them."""
+    questions = [samples.ev.Question(id=f"item{i}", question="Q" * 5000, target="T" * 5000) for i in range(watch.MOST)]
+    probes = []
+    for probe in samples.probes(*range(200)):
+        said = [probe.answers[0].model_copy(update={"id": q.id, "response": str(probe.step) * 999}) for q in questions]
+        probes.append(probe.model_copy(update={"answers": tuple(said)}))
+    value = watch.live_playback("run", questions, probes, 200)
+    assert value["steps"][0] == 0 and value["steps"][-1] == 199 and len(value["steps"]) == watch.LIVE_MOMENTS
+    assert len(json.dumps(value)) < 24_000
+    whole = watch.playback("run", questions, probes, 200)
+    assert len(whole["steps"]) == 200 and len(whole["questions"][0]["moments"][0]["text"]) == 999
 
 
 @pytest.mark.parametrize(
@@ -207,6 +259,36 @@ def test_probe_figure_has_bands_levels_and_one_colour_a_method() -> None:
     band = next(d for d in data if d.get("fill"))
     assert band["x"] == [0, 10, 10, 0] and len(band["y"]) == 4
     assert charts.probe_figure("run", [], {}, 20, 3)["data"] == []
+
+
+def test_steps_of_saturation_are_marked_where_they_are_in_range() -> None:
+    def seen(steps: int, closed: bool) -> list[tuple[str, int]]:
+        layout = charts.probe_figure("run", [], {}, steps, 3, closed)["layout"]
+        assert sorted({line["x0"] for line in layout["shapes"]}) == [s for _, s in charts.SATURATION if s <= steps]
+        return [(label["text"], label["x"]) for label in layout["annotations"] if "hovertext" in label][::3]
+
+    assert seen(39, closed=True) == []
+    assert seen(40, closed=True) == [("<b>closed</b>", 40)]
+    assert seen(80, closed=False) == [("closed", 40), ("<b>open</b>", 80)]
+    assert seen(2000, closed=True) == [("<b>closed</b>", 40)], "two labels would lie on each other"
+    figure = charts.probe_figure("run", [], {}, 80, 3)
+    titles, labels = figure["layout"]["annotations"][:3], figure["layout"]["annotations"][3:]
+    assert {title["yshift"] for title in titles} == {22} and not any("yshift" in label for label in labels)
+    assert set(figure["narrow"]["annotations"]) == {"0", "1", "2"}, "on a phone the titles move"
+    legend = live.legend_html(RunSpec(steps=60), None)
+    assert "at step 40 (<b>closed</b>-ended), <a" in legend and "(<b>open</b>" not in legend
+    assert "Upright" not in live.legend_html(RunSpec(steps=20), None)
+
+
+def test_baselines_have_their_interval_as_a_band() -> None:
+    found = samples.scores()
+    figure = charts.probe_figure("run", samples.probes(0, 10), found, 20, 3)
+    bands = [shape for shape in figure["layout"]["shapes"] if shape["type"] == "rect"]
+    zero = found["zero_shot"].knowledge
+    assert len(bands) == 6 and bands[2]["fillcolor"] == "--zero"
+    assert (bands[2]["y0"], bands[2]["y1"]) == (round(zero.low, 3), round(zero.high, 3))
+    curve = next(trace for trace in figure["data"] if trace.get("name") == "Soft prompt")
+    assert "<br>Zero-shot: 0% (0%–8%)<br>3-shot: 100% (92%–100%)" in curve["hovertemplate"], "one box says all"
 
 
 def test_form_says_every_field_and_its_range() -> None:
