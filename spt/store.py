@@ -8,6 +8,7 @@
               prompt/                 the tuned prompt, a PEFT adapter
               prompts/<arm>/          those of further seeds and controls
               result.json             written last: its presence means finished
+              owner                   hash of the browser that started it, where a page has several visitors
               .notice.json            what the worker has to say of a finished run: judging, or why that failed
 
 A process can be killed at any moment: a torn last line is lost alone, everything else is old or new, never half.
@@ -47,7 +48,7 @@ from spt.events import (
     RunStopped,
     event_adapter,
 )
-from spt.files import append_line, append_lines, complete_lines, disk_errors, write_atomic, write_folder
+from spt.files import append_line, append_lines, complete_lines, disk_errors, write_atomic, write_folder, write_new
 from spt.home import make_home, runs_root
 from spt.metrics import Prediction, Verdict
 from spt.run_files import check_schema, damaged, parse_json, read_spec, read_text
@@ -79,6 +80,7 @@ class RunFolder:
         self._result = path / "result.json"
         self._stop = path / ".stop"
         self._notice = path / ".notice.json"
+        self._owner = path / "owner"
         self._lock = path / ".lock"
 
     def __repr__(self) -> str:
@@ -229,6 +231,20 @@ class RunFolder:
 
     def clear_notice(self) -> None:
         self._notice.unlink(missing_ok=True)
+
+    def owner(self) -> str | None:
+        """Who started the run, by the hash of a cookie; None = the command line, or a page with one visitor."""
+        try:
+            return self._owner.read_text()
+        except (OSError, ValueError):
+            return None
+
+    def claim(self, owner: str) -> bool:
+        """Make the run that of `owner`, unless it is somebody's."""
+        return write_new(self._owner, owner.encode())
+
+    def disown(self) -> None:
+        self._owner.unlink(missing_ok=True)
 
     def lock(self) -> FileLock:
         """Held by the process that executes or changes the run. The system frees it when that process dies."""

@@ -10,6 +10,7 @@ import gradio as gr
 from spt.spec import UserError
 from spt.store import Status, Store
 from spt.ui import answers, charts, findings, judging, live, pictures, rates, scores
+from spt.ui.access import OPERATOR, READ_ONLY, Visitor
 from spt.ui.follow import Follower, Shown
 from spt.view import probed_levels
 
@@ -20,8 +21,13 @@ BUTTONS: dict[str, tuple[Status, ...]] = {
     "again": ("finished",),
 }
 
+# What changes a run: not shown to a visitor who may not.
+CHANGES = (*BUTTONS, "judge", "judge-model", "judge-url", "judge-start")
+
 # Seconds between two looks at a run; longer where it only goes on if somebody resumes it, maybe from another page.
 LIVE_POLL, IDLE_POLL = 1.0, 5.0
+
+NOT_YOURS = '<p class="note">Who started this run, or the operator of this page, can resume it.</p>'
 
 START: dict[Status, str] = {
     "new": "Start",
@@ -46,11 +52,18 @@ class Session:
     controls: bool = False  # the controls' answers beside the others
     preview: bool = False  # the preview is open
     sent: dict[str, Any] = field(default_factory=dict)
+    visitor: Visitor = OPERATOR  # whose request was the last; handlers ask `access`, this is for what is shown
 
     def open(self, run: str) -> None:
         """Look at a run, from its top."""
         if run != self.run:
             self.run, self.question, self.filter, self.page = run, "", "all", 1
+
+
+def standing(visitor: Visitor) -> str:
+    """A line for visitors who may do more or less than others; empty for one person at their own machine."""
+    words = READ_ONLY if visitor.read_only else "You are the operator here and may change every run."
+    return f'<p class="note" role="note">{words}</p>' if visitor.read_only or visitor.by_token else ""
 
 
 class Page:
@@ -89,19 +102,25 @@ class Page:
         # After the run itself, so that the list knows what the run has just been seen to do.
         runs: dict[str, dict[str, Any]] = {
             "runs": {"value": live.runs_html(self.follower.listed(), session.run)},
-            "start": {"value": START[self._status(session.form)]},
+            "start": {"value": self._start(session)},
         }
+        if words := standing(session.visitor):
+            runs["standing"] = {"value": words}
         if shown is None:
-            html = live.broken_html(problem) if problem else live.welcome_html()
+            html = live.broken_html(problem) if problem else live.welcome_html(session.visitor.read_only)
             return runs | {"run": {"value": html}, "timer": {"active": False}}
         return runs | self._of_run(session, shown)
 
-    def _status(self, run: str) -> Status:
-        """How the run stands that the form would start; `new` if it never was."""
+    def _start(self, session: Session) -> str:
+        """What Start does with the run that the form would start."""
         try:
-            return self.store.get(run).status()
-        except UserError:
-            return "new"
+            folder = self.store.get(session.form)
+        except UserError:  # it never was
+            return START["new"]
+        status = folder.status()
+        if status in BUTTONS["resume"] and not session.visitor.may_change(folder):
+            return START["running"]
+        return START[status]
 
     def _of_run(self, session: Session, shown: Shown) -> dict[str, dict[str, Any]]:
         view, status, spec = shown.view, shown.status, shown.folder.spec
@@ -157,6 +176,10 @@ class Page:
             parts["previous"] = {"interactive": session.page > 1}
             parts["next"] = {"interactive": session.page < last}
             parts["where"] = {"value": f'<span class="where">page {session.page} of {last}</span>'}
+        if not session.visitor.may_change(shown.folder):
+            parts = {name: part for name, part in parts.items() if name not in CHANGES}
+            if status in BUTTONS["resume"] and not session.visitor.read_only:
+                parts["notice"] = {"value": NOT_YOURS}
         return parts
 
     def _buttons(self, shown: Shown) -> dict[str, dict[str, Any]]:

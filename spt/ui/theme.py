@@ -34,7 +34,7 @@ def head() -> str:
 
 
 def css() -> str:
-    return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in ("spt.css", "evidence.css"))
+    return "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in ("spt.css", "evidence.css", "access.css"))
 
 
 def theme() -> gr.themes.Base:
