@@ -198,6 +198,13 @@ class RunFolder:
         """Whether anything was computed that a resumed run would use."""
         return self._checkpoint.exists() or (self.path / "predictions").exists() or self.finished()
 
+    def result_stamp(self) -> int | None:
+        """Changes with every result that is written: what was made of a result is good for one stamp."""
+        try:
+            return self._result.stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
+
     def changed(self) -> float:
         """Unix time of the last event, or of the creation."""
         for path in (self._events, self.path / "spec.json"):

@@ -138,7 +138,9 @@ class Page:
         parts["scores"] = {"value": rates.table(view.scores, spec, judge), "visible": bool(view.scores)}
         if shown.analysis is not None and shown.analysis.findings:
             parts["findings"] = {"value": findings.card(shown.analysis, spec.shots)}
-        parts["facts"] = {"value": scores.facts(spec, view.model, view.result, shown.predictions)}
+        parts["facts"] = {"value": scores.facts(spec, view.model, view.result)}
+        if status == "finished":
+            parts["exports"] = {"value": scores.exports(session.run)}
         closed = shown.analysis.closed if shown.analysis else bool(view.data and view.data.closed)
         if cells := shown.cells:
             parts["cells"] = {"value": pictures.squares(cells, closed, spec.shots)}

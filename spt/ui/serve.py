@@ -14,6 +14,7 @@ from spt.spec import UserError
 from spt.store import Store
 from spt.ui import app, theme, uploads
 from spt.ui.access import Rules
+from spt.ui.downloads import Downloads
 from spt.ui.gate import Gate
 from spt.worker import WorkerProcess
 
@@ -42,7 +43,8 @@ def launch(rules: Rules, host: str, port: int) -> tuple[gr.Blocks, str]:
         raise UserError(f"Port {port} is not possible: choose one from 1 to 65535, PORT=7861.")
     make_home()
     gr.set_static_paths([theme.plotly_js()])
-    page = app.build(Store(), rules).queue(default_concurrency_limit=None)
+    store = Store()
+    page = app.build(store, rules).queue(default_concurrency_limit=None)
     try:
         _, address, _ = page.launch(
             server_name=host,
@@ -58,7 +60,10 @@ def launch(rules: Rules, host: str, port: int) -> tuple[gr.Blocks, str]:
             show_error=True,
             quiet=True,
             prevent_thread_lock=True,
-            app_kwargs={"middleware": [Middleware(Gate, rules=rules)]},
+            app_kwargs={
+                "middleware": [Middleware(Gate, rules=rules)],
+                "routes": Downloads(store).routes(),  # before Gradio's own, which take every other address
+            },
         )
     except OSError as error:
         raise UserError(

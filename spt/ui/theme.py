@@ -24,8 +24,8 @@ def plotly_js() -> Path:
 
 
 def head() -> str:
-    """Scripts of the page. `charts.js` is small and written in, so that it is there before any component loads."""
-    script = (ASSETS / "charts.js").read_text(encoding="utf-8")
+    """Scripts of the page. Its own are small and written in, so that they are there before any component loads."""
+    script = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in ("charts.js", "pictures.js"))
     return (
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<script>{script}</script>"

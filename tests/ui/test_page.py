@@ -73,7 +73,8 @@ def test_finished_run(page: Page, store: Store, closed: bool) -> None:
     assert wanted["start"] == {"value": "Show the result"}
     assert ("letters" in wanted) == closed
     assert "0.0043\u202f%" in wanted["facts"]["value"]
-    assert f'download="{folder.id}-soft_prompt.jsonl"' in wanted["facts"]["value"]
+    assert f'href="answers/{folder.id}/soft_prompt.jsonl"' in wanted["facts"]["value"]
+    assert f'href="report/{folder.id}.html"' in wanted["exports"]["value"]
     assert "51\u202f%" in wanted["runs"]["value"]
 
 
@@ -86,6 +87,7 @@ def test_only_changes_are_sent(page: Page, store: Store) -> None:
 def test_every_status_has_its_buttons_and_words(page: Page, store: Store) -> None:
     folder = store.create(RunSpec())
     session = Session(run=folder.id)
+    assert "exports" not in page.wanted(session)
 
     def shown() -> tuple[str, list[str], bool]:
         wanted = page.wanted(session)
