@@ -18,7 +18,7 @@ from spt import queue
 from spt.presets import accept_terms
 from spt.spec import RunSpec, UserError
 from spt.store import RunFolder, Store
-from spt.ui import access, form, judging, live, preview, uploads
+from spt.ui import access, form, judging, live, needs, preview, uploads
 from spt.ui.layout import run_column
 from spt.ui.page import LIVE_POLL, Page, Session
 
@@ -53,7 +53,7 @@ def build(store: Store, rules: access.Rules = access.Rules()) -> gr.Blocks:  # n
             with gr.Column(elem_id="side"):
                 page.parts["standing"] = gr.HTML(visible=False, elem_id="standing")
                 with gr.Column(visible=not rules.read_only, elem_id="form"):
-                    fields = form.build("window.spt.copy(element)", local)
+                    fields = form.build("window.spt.copy(element)", needs.CLICK_JS, local)
                 page.parts["runs"] = gr.HTML(js_on_load="window.spt.links(element, trigger) /* 'pick' */")
             with gr.Column(elem_id="main"):
                 with gr.Column(visible=False, elem_id="preview") as shown:
@@ -194,6 +194,9 @@ def _wire(
     on(parts["stop"].click, queue.stop, wrap=changing)
     on(parts["resume"].click, queue.submit, wrap=changing)
     on(parts["again"].click, again, gr.Checkbox(visible=False), js=SURE_JS, wrap=changing)
+    needs.wire(blocks, session, fields, local, **LIGHT)
+    fixed = fields.need.fit(needs.fix, None, fields.named(*needs.FIXES), **LIGHT)
+    fixed.then(edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
     given = fields.upload.upload(_upload, fields.upload, fields.named("benchmark"), **LIGHT)
     return given.then(edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
 

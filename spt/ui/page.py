@@ -46,6 +46,7 @@ class Session:
 
     run: str = ""
     form: str = ""  # the run that the form's settings would start
+    need: str = ""  # key of the memory estimate that the form shows
     question: str = ""  # followed in the timeline; empty = the most telling one
     filter: str = "all"
     page: int = 1

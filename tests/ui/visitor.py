@@ -13,8 +13,12 @@ class Visitor:
     """Speaks to a served page as its JavaScript does, over the queue. `press` and `tell` wait for the answer."""
 
     def __init__(self, address: str, cookies: dict[str, str] | None = None) -> None:
-        self.http = httpx2.Client(base_url=address, timeout=60, follow_redirects=True, trust_env=False, cookies=cookies)
+        self.http = httpx2.Client(
+            base_url=address, timeout=300, follow_redirects=True, trust_env=False, cookies=cookies
+        )
         self.session = secrets.token_hex(6)
+        self.said = ""  # the last warning of the page
+        self.heard: list[dict[str, Any]] = []  # all that the page was sent
         self.http.get("/")
         config = self.http.get("/config").json()
         self.components = {each["id"]: each["props"] for each in config["components"]}
@@ -43,20 +47,21 @@ class Visitor:
 
     def send(self, event: dict[str, Any], data: list[Any], query: str = "") -> dict[str, Any]:
         body = {"data": data, "fn_index": event["id"], "session_hash": self.session, "trigger_id": None}
-        self.http.post(f"/gradio_api/queue/join?{query}", json=body).raise_for_status()
+        joined = self.http.post(f"/gradio_api/queue/join?{query}", json=body).raise_for_status().json()
         with self.http.stream("GET", "/gradio_api/queue/data", params={"session_hash": self.session}) as stream:
             last: dict[str, Any] = {}
             for line in stream.iter_lines():
                 if line.startswith("data:"):
                     message = json.loads(line[5:])
-                    last = message if "output" in message else last
+                    if "output" in message:
+                        self.heard.append(message)
+                        last = message
                     if message["msg"] == "log":
                         self.said = str(message["log"])
-                    if message["msg"] in ("process_completed", "close_stream"):
+                    if message["msg"] == "process_completed" and message["event_id"] == joined["event_id"]:
                         break
             return last
 
-    said = ""  # the last warning of the page
 
     def open(self, run: str = "") -> dict[str, Any]:
         """Load the page, at a run or at none."""
