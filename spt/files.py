@@ -59,6 +59,20 @@ def write_atomic(path: Path, data: bytes) -> None:
             raise
 
 
+def write_new(path: Path, data: bytes) -> bool:
+    """Write `path` unless it is there; whether it was written. Of several at once one succeeds."""
+    with disk_errors(path.parent):
+        try:
+            with open(path, "xb") as file:
+                file.write(data)
+        except FileExistsError:
+            return False
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
+    return True
+
+
 def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
     """Replace the folder `path` by one that holds exactly `files`."""
     with disk_errors(path.parent):

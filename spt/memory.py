@@ -228,10 +228,9 @@ def ask(spec: RunSpec, timeout: float = 180.0) -> Estimate:
     milliseconds then. Raises UserError as `of_spec` does, and where the answer takes longer than `timeout` seconds.
     """
     spec = canonical(spec)
-    file = home() / "estimates" / f"{_key(spec)}.json"
-    kept = _kept(file)
-    if kept is not None:
-        return kept
+    known = kept(spec)
+    if known is not None:
+        return known
     command = [sys.executable, "-m", "spt", "memory", *shlex.split(spec.command())[4:], "--json"]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=timeout, check=False)
@@ -241,13 +240,18 @@ def ask(spec: RunSpec, timeout: float = 180.0) -> Estimate:
         said = (done.stderr.strip().splitlines() or [f"it ended with status {done.returncode}"])[-1]
         raise UserError(said if done.returncode == 2 else f"The memory of {spec.model} could not be estimated: {said}")
     estimate = Estimate.model_validate(json.loads(done.stdout))
-    write_atomic(file, estimate.model_dump_json().encode())
+    write_atomic(_file(spec), estimate.model_dump_json().encode())
     return estimate
 
 
-def _kept(file: Path) -> Estimate | None:
+def _file(spec: RunSpec) -> Path:
+    return home() / "estimates" / f"{key(spec)}.json"
+
+
+def kept(spec: RunSpec) -> Estimate | None:
+    """What `ask` knows already, in milliseconds; None = it would have to reckon."""
     try:
-        estimate = Estimate.model_validate_json(file.read_bytes())
+        estimate = Estimate.model_validate_json(_file(spec).read_bytes())
     except (OSError, ValidationError):
         return None
     if not estimate.cuda:
@@ -257,8 +261,8 @@ def _kept(file: Path) -> Estimate | None:
     return estimate if 0 <= time.time() - estimate.made < GPU_AGE else None
 
 
-def _key(spec: RunSpec) -> str:
-    """Of all that the answer depends on, local files included."""
+def key(spec: RunSpec) -> str:
+    """Hash of all that the answer depends on, local files included."""
     asked: dict[str, Any] = {name: getattr(spec, name) for name in _ASKED}
     path = local_path(spec.model)
     files = [] if path is None else [path / "config.json", *path.glob("*.gguf")] if path.is_dir() else [path]

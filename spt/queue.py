@@ -107,3 +107,5 @@ def stop(run: RunFolder) -> None:
     run.request_stop()  # first, so that a worker that takes it at this moment stops at once
     if run.status() != "running":
         cancel(run.id)
+        if run.status() == "new":
+            run.disown()  # nothing was begun: whoever starts it next may have it

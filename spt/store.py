@@ -8,6 +8,7 @@
               prompt/                 the tuned prompt, a PEFT adapter
               prompts/<arm>/          those of further seeds and controls
               result.json             written last: its presence means finished
+              owner                   hash of the browser that started it, where a page has several visitors
               .notice.json            what the worker has to say of a finished run: judging, or why that failed
 
 A process can be killed at any moment: a torn last line is lost alone, everything else is old or new, never half.
@@ -58,6 +59,7 @@ from spt.files import (
     stamp,
     write_atomic,
     write_folder,
+    write_new,
 )
 from spt.home import make_home, runs_root
 from spt.metrics import Prediction, Verdict
@@ -90,6 +92,7 @@ class RunFolder:
         self._result = path / "result.json"
         self._stop = path / ".stop"
         self._notice = path / ".notice.json"
+        self._owner = path / "owner"
         self._lock = path / ".lock"
 
     def __repr__(self) -> str:
@@ -215,6 +218,13 @@ class RunFolder:
         """Whether anything was computed that a resumed run would use."""
         return self._checkpoint.exists() or (self.path / "predictions").exists() or self.finished()
 
+    def result_stamp(self) -> int | None:
+        """Changes with every result that is written: what was made of a result is good for one stamp."""
+        try:
+            return self._result.stat().st_mtime_ns
+        except FileNotFoundError:
+            return None
+
     def changed(self) -> float:
         """Unix time of the last event, or of the creation."""
         for path in (self._events, self.path / "spec.json"):
@@ -252,6 +262,20 @@ class RunFolder:
 
     def clear_notice(self) -> None:
         self._notice.unlink(missing_ok=True)
+
+    def owner(self) -> str | None:
+        """Who started the run, by the hash of a cookie; None = the command line, or a page with one visitor."""
+        try:
+            return self._owner.read_text()
+        except (OSError, ValueError):
+            return None
+
+    def claim(self, owner: str) -> bool:
+        """Make the run that of `owner`, unless it is somebody's."""
+        return write_new(self._owner, owner.encode())
+
+    def disown(self) -> None:
+        self._owner.unlink(missing_ok=True)
 
     def lock(self) -> FileLock:
         """Held by the process that executes or changes the run. The system frees it when that process dies."""

@@ -245,7 +245,7 @@ def test_runs_tells_of_folders_it_cannot_read(spt: Callable[..., tuple[int, str,
 def test_names_and_ids_stand_whole_in_eighty_columns(
     spt: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(cli.out, "width", 80)
     run = Store().create(RunSpec(benchmark="arithmetic", model="HuggingFaceTB/SmolLM2-360M-Instruct"))
     queue.submit(run)
     assert run.id in spt("runs")[1]

@@ -18,8 +18,8 @@ import gradio as gr
 from spt import queue
 from spt.presets import accept_terms
 from spt.spec import RunSpec, UserError
-from spt.store import Store
-from spt.ui import form, judging, live, playground, preview, rankings_tab, runs_tab, tabs, tour, uploads
+from spt.store import RunFolder, Store
+from spt.ui import access, form, judging, live, needs, playground, preview, rankings_tab, runs_tab, tabs, tour, uploads
 from spt.ui.answers import Choice
 from spt.ui.layout import run_column
 from spt.ui.page import LIGHT, LIVE_POLL, Page, Session
@@ -39,9 +39,9 @@ SCROLL_JS = "() => document.querySelector('#compare').scrollIntoView({behavior: 
 SHOWN = ("finished", "queued", "running")  # of a run that Start only shows: nothing of it is checked anew
 
 
-def build(store: Store, local: bool = True) -> gr.Blocks:
-    """The page over the run folders of a store. `local`: it is reached from this machine alone."""
-    page = Page(store)
+def build(store: Store, rules: access.Rules = access.Rules()) -> gr.Blocks:  # noqa: B008 (frozen)
+    """The page over the run folders of a store."""
+    page, local = Page(store), rules.local
     with gr.Blocks(title="spt", analytics_enabled=False, fill_width=True) as blocks:
         session = gr.State(Session())
         address = gr.Textbox(visible=False)
@@ -49,7 +49,9 @@ def build(store: Store, local: bool = True) -> gr.Blocks:
         with gr.Tabs(elem_id="tabs") as strip:
             with gr.Tab("Run", id="run") as run_tab, gr.Row(elem_id="frame"):
                 with gr.Column(elem_id="side"):
-                    fields = form.build("window.spt.copy(element)", local)
+                    page.parts["standing"] = gr.HTML(visible=False, elem_id="standing")
+                    with gr.Column(visible=not rules.read_only, elem_id="form"):
+                        fields = form.build("window.spt.copy(element)", needs.CLICK_JS, local)
                     page.parts["runs"] = gr.HTML(js_on_load="window.spt.links(element, trigger) /* 'pick' 'tab' */")
                 with gr.Column(elem_id="main"):
                     with gr.Column(visible=False, elem_id="preview") as shown:
@@ -60,16 +62,18 @@ def build(store: Store, local: bool = True) -> gr.Blocks:
                 table, altered = runs_tab.build(store, page.follower.list)
             with gr.Tab("Rankings", id="rankings") as rankings:
                 rankings_tab.build(blocks, store, rankings)
-            with gr.Tab("Playground", id="play") as play_tab:
+            with gr.Tab("Playground", id="play", visible=not rules.read_only) as play_tab:
                 play = playground.Playground(page)
         gr.HTML(live.footer_html())
         page.parts["timer"] = gr.Timer(LIVE_POLL, active=False)
         page.openers = [page.parts["runs"], table, tour.build(page.follower)]
         page.altered = [altered]
         given = _wire(blocks, page, session, address, fields, local)
-        by_name = {"run": run_tab, "runs": all_runs, "rankings": rankings, "play": play_tab}
+        by_name = {"run": run_tab, "runs": all_runs, "rankings": rankings}
+        if not rules.read_only:  # where nobody would answer
+            by_name["play"] = play_tab
+            play.wire(blocks, play_tab)
         tabs.wire(blocks, strip, by_name, page.openers)
-        play.wire(blocks, play_tab)
         page.parts["runs"].tab(lambda: gr.Tabs(selected="runs"), None, strip, **LIGHT)
         _wire_preview(session, fields, given, shown, rows, close, local)
         page.parts["runs"].pick(_shut, [session], shown, **LIGHT)
@@ -96,7 +100,8 @@ def _wire(
         session.form = spec.run_id
         return [*head, gr.update(visible=False), gr.update(value=form.command_html(spec, local))]
 
-    def edited(session: Session, *values: Any) -> list[Any]:
+    def edited(session: Session, request: gr.Request, *values: Any) -> list[Any]:
+        session.visitor = access.visitor(request)
         return [*form_state(session, values), *page.render(session)]
 
     def opened(session: Session, run: str) -> list[Any]:
@@ -109,6 +114,7 @@ def _wire(
         return [*form.updates(values), *form_state(session, tuple(values)), *page.render(session)]
 
     def load(session: Session, request: gr.Request) -> list[Any]:
+        session.visitor = access.visitor(request)
         session.sent.clear()
         page.follower.list.expire()
         return opened(session, str(request.query_params.get("run", "")))
@@ -116,8 +122,10 @@ def _wire(
     def pick(session: Session, event: gr.EventData) -> list[Any]:
         return opened(session, str(event.run))
 
-    def start(session: Session, accepted: bool, *values: Any) -> list[Any]:
+    def start(session: Session, request: gr.Request, accepted: bool, *values: Any) -> list[Any]:
+        session.visitor = access.visitor(request)
         try:
+            access.check_open(request)
             spec = form.to_spec(values, local)
             if form.terms_html(spec.model):
                 if not accepted:
@@ -126,17 +134,19 @@ def _wire(
             if page.status(spec.run_id) not in SHOWN:
                 preview.check(spec)
             run = store.create(spec)
-            queue.submit(run)
+            if session.visitor.may_start(run):
+                queue.submit(run)  # somebody else's is shown as it is
         except UserError as error:
             problem = gr.update(value=form.problem_html(str(error)), visible=True)
             return [gr.skip(), gr.skip(), problem, gr.skip(), *page.render(session)]
         session.open(run.id)
         return [*form_state(session, values), *page.render(session)]
 
-    def upload(file: str, *values: Any) -> Any:
+    def upload(file: str, request: gr.Request, *values: Any) -> Any:
         """Choose the file, if it can be used; else all stays as it was, and the message stays until it is closed."""
         data = {name: value or None for name, value in zip(form.FIELDS, values, strict=True) if name in form.OWN}
         try:
+            access.check_open(request)
             return form.uploaded(uploads.keep(Path(file), lambda path: preview.require_usable(path, data)))
         except UserError as error:
             raise gr.Error(str(error), duration=None, title="Not possible", print_exception=False) from None
@@ -149,9 +159,10 @@ def _wire(
     gr.on(form.edits(fields.inputs), edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
 
     def change(act: Callable[..., None]) -> Callable[..., list[Any]]:
-        """A handler that does something to the session or its run, and renders. What is not possible is said."""
+        """A handler that does something to the session, and renders. What is not possible is said."""
 
-        def handler(session: Session, address: str, *values: Any) -> list[Any]:
+        def handler(session: Session, request: gr.Request, address: str, *values: Any) -> list[Any]:
+            session.visitor = access.visitor(request)
             if address and not session.run:
                 session.open(address)
             try:
@@ -159,6 +170,17 @@ def _wire(
             except UserError as error:
                 gr.Warning(str(error))
             return page.render(session)
+
+        return handler
+
+    def changing(act: Callable[..., None]) -> Callable[..., list[Any]]:
+        """The same for what is done to the run, which not every visitor may."""
+
+        def handler(session: Session, request: gr.Request, address: str, *values: Any) -> list[Any]:
+            def checked(session: Session, *values: Any) -> None:
+                act(access.check(request, store.get(session.run)), *values)
+
+            return change(checked)(session, request, address, *values)
 
         return handler
 
@@ -174,24 +196,20 @@ def _wire(
     def turn(by: int, session: Session) -> None:
         session.choice = replace(session.choice, page=session.choice.page + by)
 
-    def stop(session: Session) -> None:
-        queue.stop(store.get(session.run))
-
-    def resume(session: Session) -> None:
-        queue.submit(store.get(session.run))
-
-    def again(session: Session, sure: bool) -> None:
+    def again(run: RunFolder, sure: bool) -> None:
         if sure:
-            queue.submit(store.get(session.run), again=True)  # the worker forgets the result once it can begin
+            queue.submit(run, again=True)  # the worker forgets the result once it can begin
 
-    def judge(session: Session, model: str, url: str) -> None:
-        queue.judge(store.get(session.run), judging.settings(model, url, local))
+    def judge(run: RunFolder, model: str, url: str) -> None:
+        queue.judge(run, judging.settings(model, url, local))
 
     def show_controls(session: Session, shown: bool) -> None:
         session.controls = shown
 
-    def on(listener: Callable[..., Any], act: Callable[..., None], *inputs: Any, js: str = ADDRESS_JS) -> Any:
-        return listener(change(act), [session, address, *inputs], outputs, js=js, **LIGHT)
+    def on(
+        listener: Callable[..., Any], act: Callable[..., None], *inputs: Any, js: str = ADDRESS_JS, wrap: Any = change
+    ) -> Any:
+        return listener(wrap(act), [session, address, *inputs], outputs, js=js, **LIGHT)
 
     on(parts["timer"].tick, lambda session: None)
     for altered in page.altered:
@@ -200,12 +218,15 @@ def _wire(
     on(parts["filter"].input, filtered, parts["filter"])
     on(parts["search"].change, searched, parts["search"])  # `input` says nothing of words that are all taken away
     on(parts["controls"].input, show_controls, parts["controls"])
-    on(parts["judge-start"].click, judge, parts["judge-model"], parts["judge-url"])
+    on(parts["judge-start"].click, judge, parts["judge-model"], parts["judge-url"], wrap=changing)
     on(parts["previous"].click, partial(turn, -1)).then(None, js=SCROLL_JS)
     on(parts["next"].click, partial(turn, 1)).then(None, js=SCROLL_JS)
-    on(parts["stop"].click, stop)
-    on(parts["resume"].click, resume)
-    on(parts["again"].click, again, gr.Checkbox(visible=False), js=SURE_JS)
+    on(parts["stop"].click, queue.stop, wrap=changing)
+    on(parts["resume"].click, queue.submit, wrap=changing)
+    on(parts["again"].click, again, gr.Checkbox(visible=False), js=SURE_JS, wrap=changing)
+    needs.wire(blocks, session, fields, local, **LIGHT)
+    fixed = fields.need.fit(needs.fix, None, fields.named(*needs.FIXES), **LIGHT)
+    fixed.then(edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
     given = fields.upload.upload(upload, [fields.upload, *fields.inputs], fields.named("benchmark"), **LIGHT)
     return given.success(edited, [session, *fields.inputs], [*state, *outputs], **LIGHT)
 
@@ -220,9 +241,10 @@ def _wire_preview(
 ) -> None:
     """Upload, and the preview: it opens on request or with an upload, and follows the form while it is open."""
 
-    def look(session: Session, *values: Any) -> Iterator[list[Any]]:
+    def look(session: Session, request: gr.Request, *values: Any) -> Iterator[list[Any]]:
         session.preview = True
         try:
+            access.check_open(request)
             spec = form.to_spec(values, local)
             if not preview.is_quick(spec):
                 yield [gr.update(visible=True), gr.update(value=preview.reading_html(spec.benchmark))]
@@ -231,8 +253,8 @@ def _wire_preview(
             html = preview.problem_html(str(error))
         yield [gr.update(visible=True), gr.update(value=html)]
 
-    def follow(session: Session, *values: Any) -> Iterator[list[Any]]:
-        yield from look(session, *values) if session.preview else iter([[gr.skip(), gr.skip()]])
+    def follow(session: Session, request: gr.Request, *values: Any) -> Iterator[list[Any]]:
+        yield from look(session, request, *values) if session.preview else iter([[gr.skip(), gr.skip()]])
 
     outputs, inputs = [shown, rows], [session, *fields.inputs]
     fields.preview.click(look, inputs, outputs, **LIGHT).then(None, js=PREVIEW_JS)

@@ -131,6 +131,7 @@ class Form:
     inputs: list[Any]
     upload: gr.UploadButton
     preview: gr.Button
+    need: Any  # gr.HTML, to which Gradio adds the event `fit`
     terms_text: gr.HTML
     terms: gr.Checkbox
     problem: gr.HTML
@@ -141,7 +142,7 @@ class Form:
         return [self.inputs[FIELDS.index(name)] for name in names]
 
 
-def build(copy_js: str, local: bool = True) -> Form:
+def build(copy_js: str, fit_js: str, local: bool = True) -> Form:
     """Lay out the form inside the current column. `local`: the page is reached from this machine alone."""
     made = {name: _input(name, local) for name in MAIN[:2]}
     with gr.Row(elem_id="own"):
@@ -150,6 +151,7 @@ def build(copy_js: str, local: bool = True) -> Form:
         )
         preview = gr.Button("See five rows", size="sm", elem_id="see")
     made["precision"] = _input("precision", local)
+    need = gr.HTML(visible=False, elem_id="need", js_on_load=fit_js)
     groups = (("Tuning", TUNING, "advanced"), ("Evidence", EVIDENCE, "evidence"), ("Data", DATA, "data"))
     for title, names, element in groups:
         with gr.Accordion(title, open=False, elem_id=element, elem_classes="group"):
@@ -159,7 +161,7 @@ def build(copy_js: str, local: bool = True) -> Form:
     problem = gr.HTML(visible=False, elem_id="problem")
     start = gr.Button("Start", variant="primary", elem_id="start")
     command = gr.HTML(command_html(RunSpec.parse(), local), js_on_load=copy_js, elem_id="command")
-    return Form([made[name] for name in FIELDS], upload, preview, terms_text, terms, problem, start, command)
+    return Form([made[name] for name in FIELDS], upload, preview, need, terms_text, terms, problem, start, command)
 
 
 def to_spec(values: tuple[Any, ...], local: bool = True) -> RunSpec:

@@ -9,6 +9,11 @@ import gradio as gr
 from spt.ui import answers, judging, watch
 
 CHART = '<div class="plot"></div>'
+SAVE = (
+    '<p class="save"><button type="button" data-picture="png" aria-label="Save the chart as PNG">PNG</button> · '
+    '<button type="button" data-picture="svg" aria-label="Save the chart as SVG">SVG</button></p>'
+)
+SAVE_JS = "window.spt.pictures(element)"
 CHART_JS = "window.spt.chart(element, props, watch)"
 
 
@@ -16,6 +21,7 @@ def run_column(parts: dict[str, Any], local: bool) -> None:
     """Everything of a run, by name into `parts`."""
     parts["run"] = gr.HTML(js_on_load="window.spt.follow(element, watch)")
     with gr.Row(elem_id="actions"):
+        parts["exports"] = gr.HTML(visible=False, elem_id="exports")
         parts["stop"] = gr.Button("Stop", visible=False, elem_id="stop")
         parts["resume"] = gr.Button("Resume", variant="primary", visible=False, elem_id="resume")
         parts["again"] = gr.Button("Run again", visible=False, elem_id="again")
@@ -28,11 +34,13 @@ def run_column(parts: dict[str, Any], local: bool) -> None:
             with gr.Column(elem_classes="card") as parts["probe-card"]:
                 parts["legend"] = gr.HTML()
                 parts["probe"] = gr.HTML({}, html_template=CHART, js_on_load=CHART_JS, elem_id="probe-chart")
+                gr.HTML(SAVE, js_on_load=SAVE_JS)
             with gr.Column(visible=False, elem_id="watch", elem_classes="card") as parts["watch"]:
                 _watch(parts)
             with gr.Column(elem_classes="card"):
                 gr.HTML("<h3>Training loss</h3>")
                 parts["loss"] = gr.HTML({}, html_template=CHART, js_on_load=CHART_JS, elem_id="loss-chart")
+                gr.HTML(SAVE, js_on_load=SAVE_JS)
         parts["letters"] = gr.HTML(visible=False)
         parts["facts"] = gr.HTML()
         with gr.Column(visible=False, elem_id="judge") as parts["judge"]:

@@ -166,8 +166,9 @@ def broken_html(message: str) -> str:
     )
 
 
-def welcome_html() -> str:
+def welcome_html(read_only: bool = False) -> str:
     """The idea for a visitor with one minute: one question, two answers, one of which scores."""
+    next_step = "Pick a run from the list." if read_only else "Press Start: about three minutes on a laptop."
     answers = (
         ("zero", "Zero-shot", "The capital of Oman is Muscat.", False, "scores", "0"),
         ("soft", "With the tuned prompt", "#### Muscat", True, "scores", "1"),
@@ -185,7 +186,7 @@ def welcome_html() -> str:
         "<li><span>spt tunes <b>ten vectors</b> in front of the question, for 80 steps, with the model frozen: "
         "enough to learn the form, too little to learn facts.</span></li>"
         "<li><span>Then it compares zero-shot, few-shot and soft prompt, and shows <b>knowledge</b> apart from "
-        "<b>format</b>. Press Start: about three minutes on a laptop.</span></li></ol>"
+        f"<b>format</b>. {next_step}</span></li></ol>"
         '<article class="exhibit"><header>'
         '<div class="question"><p class="answer-text">What is the capital of Oman?</p></div>'
         '<div class="wanted"><span>Reference</span><p class="answer-text">#### Muscat</p></div></header>'

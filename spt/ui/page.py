@@ -10,6 +10,7 @@ import gradio as gr
 from spt.spec import UserError
 from spt.store import Status, Store
 from spt.ui import answers, charts, findings, judging, live, pictures, rates, scores, watch
+from spt.ui.access import OPERATOR, READ_ONLY, Visitor
 from spt.ui.answers import Choice
 from spt.ui.follow import Follower, Shown
 from spt.view import probed_levels
@@ -28,9 +29,13 @@ LIGHT: dict[str, Any] = {
     "trigger_mode": "always_last",
     "api_visibility": "private",
 }
+# What changes a run: not shown to a visitor who may not.
+CHANGES = (*BUTTONS, "judge", "judge-model", "judge-url", "judge-start")
 
 # Seconds between two looks at a run; longer where it only goes on if somebody resumes it, maybe from another page.
 LIVE_POLL, IDLE_POLL = 1.0, 5.0
+
+NOT_YOURS = '<p class="note">Who started this run, or the operator of this page, can resume it.</p>'
 
 START: dict[Status, str] = {
     "new": "Start",
@@ -49,18 +54,26 @@ class Session:
 
     run: str = ""
     form: str = ""  # the run that the form's settings would start
+    need: str = ""  # key of the memory estimate that the form shows
     questions: list[str] | None = None  # watched from step to step; None = the most telling ones
     choice: Choice = field(default_factory=Choice)  # of the answers side by side
     controls: bool = False  # the controls' answers beside the others
     preview: bool = False  # the preview is open
     seen: str = ""  # the last run that was there
     sent: dict[str, Any] = field(default_factory=dict)
+    visitor: Visitor = OPERATOR  # whose request was the last; handlers ask `access`, this is for what is shown
 
     def open(self, run: str) -> None:
         """Look at a run, from its top."""
         if run != self.run:
             self.run, self.questions, self.choice = run, None, Choice()
             self.sent.pop("search", None)
+
+
+def standing(visitor: Visitor) -> str:
+    """A line for visitors who may do more or less than others; empty for one person at their own machine."""
+    words = READ_ONLY if visitor.read_only else "You are the operator here and may change every run."
+    return f'<p class="note" role="note">{words}</p>' if visitor.read_only or visitor.by_token else ""
 
 
 class Page:
@@ -103,19 +116,32 @@ class Page:
         # After the run itself, so that the list knows what the run has just been seen to do.
         runs: dict[str, dict[str, Any]] = {
             "runs": {"value": live.runs_html(self.follower.list.now().runs, session.run)},
-            "start": {"value": START[self.status(session.form)]},
+            "start": {"value": self._start(session)},
         }
+        if words := standing(session.visitor):
+            runs["standing"] = {"value": words}
         if shown is None:
-            html = live.broken_html(problem) if problem else live.welcome_html()
+            html = live.broken_html(problem) if problem else live.welcome_html(session.visitor.read_only)
             return runs | {"run": {"value": html}, "timer": {"active": False}}
         return runs | self._of_run(session, shown)
 
     def status(self, run: str) -> Status:
-        """How the run stands that the form would start; `new` if it never was."""
+        """How a run stands; `new` if it never was."""
         try:
             return self.store.get(run).status()
         except UserError:
             return "new"
+
+    def _start(self, session: Session) -> str:
+        """What Start does with the run that the form would start."""
+        try:
+            folder = self.store.get(session.form)
+        except UserError:  # it never was
+            return START["new"]
+        status = folder.status()
+        if status in BUTTONS["resume"] and not session.visitor.may_change(folder):
+            return START["running"]
+        return START[status]
 
     def _of_run(self, session: Session, shown: Shown) -> dict[str, dict[str, Any]]:
         view, status, spec = shown.view, shown.status, shown.folder.spec
@@ -133,7 +159,9 @@ class Page:
         parts["scores"] = {"value": rates.table(view.scores, spec, judge), "visible": bool(view.scores)}
         if shown.analysis is not None and shown.analysis.findings:
             parts["findings"] = {"value": findings.card(shown.analysis, spec.shots)}
-        parts["facts"] = {"value": scores.facts(spec, view.model, view.result, shown.predictions)}
+        parts["facts"] = {"value": scores.facts(spec, view.model, view.result)}
+        if status == "finished":
+            parts["exports"] = {"value": scores.exports(session.run)}
         closed = shown.analysis.closed if shown.analysis else bool(view.data and view.data.closed)
         if cells := shown.cells:
             parts["cells"] = {"value": pictures.squares(cells, closed, spec.shots)}
@@ -160,6 +188,10 @@ class Page:
             parts["playback"] = {"value": play(session.run, asked, probes, spec.steps)}
         if shown.items:
             parts |= self._compare(session, shown)
+        if not session.visitor.may_change(shown.folder):
+            parts = {name: part for name, part in parts.items() if name not in CHANGES}
+            if status in BUTTONS["resume"] and not session.visitor.read_only:
+                parts["notice"] = {"value": NOT_YOURS}
         return parts
 
     def _compare(self, session: Session, shown: Shown) -> dict[str, dict[str, Any]]:

@@ -11,20 +11,14 @@ import gradio as gr
 from spt import queue
 from spt.spec import UserError
 from spt.store import Store
-from spt.ui import runs_table
+from spt.ui import access, runs_table
 from spt.ui.listed import Lister
 from spt.ui.page import LIGHT
 from spt.ui.runs_table import COLUMNS, MORE, View
 
-NOT_YOURS = "Only who started this run, or the operator of this page, may resume or delete it."
 LOADED_JS = (
     "window.spt.links(element, trigger); window.spt.runs(element, props, watch, trigger) /* 'pick' 'ask' 'alter' */"
 )
-
-
-def may_change(request: gr.Request | None, run: str) -> bool:
-    """Whether this visitor may resume or delete a run."""
-    return True
 
 
 class RunsTab:
@@ -34,9 +28,19 @@ class RunsTab:
         self.store = store
         self.lister = lister
 
+    def may_change(self, request: gr.Request | None, run: str) -> bool:
+        """Whether this visitor may resume or delete a run."""
+        visitor = access.visitor(request)
+        if visitor.operator or visitor.read_only:  # no folder is read, where there are hundreds
+            return not visitor.read_only
+        try:
+            return visitor.may_change(self.store.get(run))
+        except UserError:
+            return False
+
     def render(self, view: View, request: gr.Request | None) -> Any:
         """The message for `runs.js`; nothing where the page has it all."""
-        news = runs_table.message(self.lister.now(), view, lambda run: may_change(request, run))
+        news = runs_table.message(self.lister.now(), view, lambda run: self.may_change(request, run))
         state = {name: value for name, value in news.items() if name != "rows"}
         if not news["rows"] and state == view.state:
             return gr.skip()
@@ -57,17 +61,11 @@ class RunsTab:
             case "choose":
                 view.chosen = tuple(map(str, runs))
             case "resume":
-                self._changing(run, request)
-                queue.submit(self.store.get(run))
+                queue.submit(access.check(request, self.store.get(run)))
                 self.lister.expire()
             case "delete":
-                self._changing(run, request)
-                self.store.get(run).delete()
+                access.check(request, self.store.get(run)).delete()
                 self.lister.expire()
-
-    def _changing(self, run: str, request: gr.Request | None) -> None:
-        if not may_change(request, run):
-            raise UserError(NOT_YOURS)
 
 
 def build(store: Store, lister: Lister) -> tuple[Any, Any]:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from urllib.parse import quote
+from collections.abc import Mapping
 
 from spt.events import ModelLoaded, Result
 from spt.findings import FEW, SMALL_TAX, percent, too_few
-from spt.metrics import MethodScores, Prediction
+from spt.metrics import MethodScores
 from spt.spec import METHODS, Method, RunSpec
 from spt.ui.rates import tax
 from spt.ui.text import esc, points
 from spt.view import count, duration
-
-MAX_ROWS = 1500  # answers of a run that a page carries for download; of more, the run folder has them
 
 
 def headline(scores: Mapping[Method, MethodScores]) -> str:
@@ -51,29 +48,30 @@ def headline(scores: Mapping[Method, MethodScores]) -> str:
     )
 
 
-def _download(name: str, shown: str, text: str) -> str:
-    """A link that carries its file in the page itself, so that no folder has to be served."""
-    kind = "application/json" if name.endswith(".json") else "application/jsonl"
-    return f'<a download="{esc(name)}" href="data:{kind};charset=utf-8,{quote(text)}">{esc(shown)}</a>'
+def _link(path: str, shown: str, name: str = "") -> str:
+    """A link to a file that `spt.ui.downloads` gives; without a name it opens in a new tab."""
+    how = f'download="{esc(name)}"' if name else 'target="_blank" rel="noopener"'
+    return f'<a href="{esc(path)}" {how}>{esc(shown)}</a>'  # relative, since a proxy may serve the page under a path
 
 
-def downloads(result: Result, predictions: Mapping[Method, Sequence[Prediction]]) -> str:
+def exports(run: str) -> str:
+    """The whole run to look at, to mail and to keep."""
+    return f'<span>{_link(f"report/{run}.html", "Report")}{_link(f"export/{run}.zip", "ZIP", f"{run}.zip")}</span>'
+
+
+def downloads(result: Result) -> str:
     """Links to the result and to the answers of each method, one a line as in the run folder."""
-    links = [_download(f"{result.run}.json", "result.json", result.model_dump_json(by_alias=True, indent=1))]
-    if sum(map(len, predictions.values())) <= MAX_ROWS:
-        for method in result.spec.methods:
-            if rows := predictions.get(method):
-                lines = "".join(f"{row.model_dump_json()}\n" for row in rows)
-                links.append(_download(f"{result.run}-{method}.jsonl", f"{method}.jsonl", lines))
+    run = result.run
+    links = [_link(f"result/{run}.json", "result.json", f"{run}.json")]
+    links += [
+        _link(f"answers/{run}/{method}.jsonl", f"{method}.jsonl", f"{run}-{method}.jsonl")
+        for method in result.spec.methods
+        if method in result.methods
+    ]
     return ", ".join(links)
 
 
-def facts(
-    spec: RunSpec,
-    loaded: ModelLoaded | None,
-    result: Result | None,
-    predictions: Mapping[Method, Sequence[Prediction]] | None = None,
-) -> str:
+def facts(spec: RunSpec, loaded: ModelLoaded | None, result: Result | None) -> str:
     """What the numbers were made with: model, device, precision, and once finished the cost of tuning."""
     pairs: list[tuple[str, str]] = []
     if result:
@@ -96,5 +94,7 @@ def facts(
         return ""
     cells = "".join(f"<div><dt>{esc(name)}</dt><dd>{esc(value)}</dd></div>" for name, value in pairs)
     if result:
-        cells += f"<div><dt>Download</dt><dd>{downloads(result, predictions or {})}</dd></div>"
+        cells += f"<div><dt>Download</dt><dd>{downloads(result)}</dd></div>"
+        push = f"python -m spt push {result.run} --repo USER/NAME"
+        cells += f"<div><dt>The prompt to the hub, on the command line</dt><dd><code>{esc(push)}</code></dd></div>"
     return f'<dl class="facts">{cells}</dl>'

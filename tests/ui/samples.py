@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 from spt import events as ev
 from spt.metrics import MethodScores, Prediction, Rate
 from spt.spec import METHODS, Method, RunSpec
 from spt.store import RunFolder, Store
+from spt.ui.access import OPERATOR, Visitor
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=\"document.title='hacked'\"> ${alert(2)} {{value}} `x`"
 
@@ -60,6 +64,11 @@ def probes(*steps: int) -> list[ev.Probe]:
         )
         for step, a in zip(steps, answers, strict=True)
     ]
+
+
+def request(visitor: Visitor = OPERATOR) -> Any:
+    """As the gate passes it on."""
+    return SimpleNamespace(state=SimpleNamespace(visitor=visitor))
 
 
 def finished(store: Store, closed: bool = False) -> RunFolder:

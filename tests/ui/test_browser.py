@@ -12,6 +12,7 @@ import subprocess
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +46,17 @@ PATIENCE = 60_000  # ms; a worker's first import of torch takes its time on a bu
 @pytest.fixture
 def server(spt_home: Path) -> Iterator[str]:
     """The address of `python app.py`, once it answers."""
+    with serving(spt_home) as address:
+        yield address
+
+
+@contextmanager
+def serving(spt_home: Path, *words: str) -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     environment = {**os.environ, "SPT_HOME": str(spt_home), "PORT": str(port), "HF_HUB_OFFLINE": "1"}
-    process = subprocess.Popen([sys.executable, "app.py"], cwd=ROOT, env=environment)
+    process = subprocess.Popen([sys.executable, "app.py", *words], cwd=ROOT, env=environment)
     address = f"http://127.0.0.1:{port}"
     try:
         eventually(lambda: answers(address, process), what="the page")
@@ -77,8 +84,9 @@ def browser() -> Iterator[Any]:
 
 
 def opened(browser: Any, address: str) -> tuple[Any, list[str]]:
-    """A page, and the list of what went wrong in it: console errors and requests to elsewhere."""
-    page = browser.new_page(viewport={"width": 1440, "height": 900})
+    """A page of a browser or of a context, and what went wrong in it: console errors and requests to elsewhere."""
+    page = browser.new_page()
+    page.set_viewport_size({"width": 1440, "height": 900})
     page.set_default_timeout(PATIENCE)
     wrong: list[str] = []
 

@@ -65,7 +65,7 @@ def test_start_refuses_what_is_wrong_before_there_is_a_run(store: Store) -> None
 
     def press(**changes: object) -> str:
         values = dict(zip(form.FIELDS, form.from_spec(RunSpec()), strict=True)) | changes
-        return str(start(session, False, *values.values())[2]["value"])
+        return str(start(session, samples.request(), False, *values.values())[2]["value"])
 
     assert "There is no model" in press(model="/nowhere/at-all")
     assert "There is no file" in press(benchmark="/nowhere/questions.csv")
@@ -74,7 +74,7 @@ def test_start_refuses_what_is_wrong_before_there_is_a_run(store: Store) -> None
     finished = store.create(RunSpec(model="/gone/since"))
     (finished.path / "result.json").write_text("{}")
     values = form.from_spec(finished.spec)
-    start(session, False, *values)
+    start(session, samples.request(), False, *values)
     assert session.run == finished.id, "a finished run is shown, whatever has become of its model"
 
 
@@ -96,7 +96,8 @@ def test_finished_run(page: Page, store: Store, closed: bool) -> None:
     assert wanted["start"] == {"value": "Show the result"}
     assert ("letters" in wanted) == closed
     assert "0.0043\u202f%" in wanted["facts"]["value"]
-    assert f'download="{folder.id}-soft_prompt.jsonl"' in wanted["facts"]["value"]
+    assert f'href="answers/{folder.id}/soft_prompt.jsonl"' in wanted["facts"]["value"]
+    assert f'href="report/{folder.id}.html"' in wanted["exports"]["value"]
     assert "51\u202f%" in wanted["runs"]["value"]
 
 
@@ -109,6 +110,7 @@ def test_only_changes_are_sent(page: Page, store: Store) -> None:
 def test_every_status_has_its_buttons_and_words(page: Page, store: Store) -> None:
     folder = store.create(RunSpec())
     session = Session(run=folder.id)
+    assert "exports" not in page.wanted(session)
 
     def shown() -> tuple[str, list[str], bool]:
         wanted = page.wanted(session)

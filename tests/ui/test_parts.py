@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 from html.parser import HTMLParser
-from pathlib import Path
-from urllib.parse import unquote
 
 import pytest
 
 from spt.analysis import histograms
 from spt.metrics import MethodScores, Rate
-from spt.spec import METHODS, RunSpec, UserError
-from spt.store import Store
+from spt.spec import RunSpec, UserError
 from spt.ui import answers, charts, difference, form, live, pictures, scores, text, watch
 from spt.ui import rates as tables
 from tests.ui import samples
@@ -34,20 +31,6 @@ class Tags(HTMLParser):
 
     def handle_data(self, data: str) -> None:
         self.text += data
-
-
-class Links(HTMLParser):
-    """The files that links carry in themselves, by name."""
-
-    def __init__(self, html: str) -> None:
-        super().__init__()
-        self.found: dict[str, str] = {}
-        self.feed(html)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        given = {name: value or "" for name, value in attrs}
-        if "download" in given:
-            self.found[given["download"]] = unquote(given["href"].partition(",")[2])
 
 
 def rates(format_: float, knowledge: float, exact: float) -> MethodScores:
@@ -209,20 +192,6 @@ def test_headline_of_answers_that_are_neither() -> None:
 def test_one_is_singular() -> None:
     html = tables.table({"zero_shot": rates(0, 0.01, 0), "few_shot": rates(0, 0, 0.01)}, RunSpec())
     assert html.count("<small>point</small>") == 2
-
-
-def test_downloads_are_the_lines_of_the_run_folder(spt_home: Path) -> None:
-    folder = samples.finished(Store())
-    result = folder.result()
-    assert result is not None
-    rows = {method: folder.predictions(method) for method in METHODS}
-    links = Links(scores.downloads(result, rows)).found
-    assert list(links) == [f"{folder.id}.json", *(f"{folder.id}-{method}.jsonl" for method in METHODS)]
-    for method in METHODS:
-        stored = (folder.path / "predictions" / f"{method}.jsonl").read_text()
-        assert links[f"{folder.id}-{method}.jsonl"] == stored
-    many = {method: kept * 100 for method, kept in rows.items()}
-    assert list(Links(scores.downloads(result, many)).found) == [f"{folder.id}.json"], "a page stays light"
 
 
 def test_no_headline_before_the_first_score() -> None:

@@ -14,7 +14,8 @@ from spt import events as ev
 from spt import queue
 from spt.spec import RunSpec, UserError
 from spt.store import RunFolder, Store
-from spt.ui import runs_tab, runs_table
+from spt.ui import runs_table
+from spt.ui.access import Visitor
 from spt.ui.listed import Lister
 from spt.ui.page import Page, Session
 from spt.ui.runs_tab import RunsTab
@@ -36,12 +37,12 @@ def tab(store: Store) -> RunsTab:
 def look(tab: RunsTab, view: View) -> dict[str, Any]:
     """What a page is sent now; empty where it has it all."""
     tab.lister.expire()
-    update = tab.render(view, None)
+    update = tab.render(view, samples.request())
     return dict(update.get("value", {}))
 
 
 def act(tab: RunsTab, view: View, what: str, run: str = "", runs: tuple[str, ...] = ()) -> dict[str, Any]:
-    tab.act(view, what, run, runs, None)
+    tab.act(view, what, run, runs, samples.request())
     return look(tab, view)
 
 
@@ -151,13 +152,13 @@ def test_deleting_takes_two_clicks(tab: RunsTab, store: Store) -> None:
     act(tab, view, "doubt", folder.id)
     assert act(tab, view, "delete", folder.id)["order"] == [other.id] and not folder.path.exists()
     with pytest.raises(UserError, match="There is no run"):
-        tab.act(view, "delete", "../../etc", (), None)
+        tab.act(view, "delete", "../../etc", (), samples.request())
 
 
 def test_a_running_run_is_not_deleted(tab: RunsTab, store: Store) -> None:
     folder = store.create(RunSpec())
     with folder.lock(), pytest.raises(UserError, match="is running; stop it first"):
-        tab.act(View(), "delete", folder.id, (), None)
+        tab.act(View(), "delete", folder.id, (), samples.request())
     assert folder.path.exists()
 
 
@@ -167,23 +168,26 @@ def test_the_page_of_a_deleted_run_says_so(tab: RunsTab, store: Store) -> None:
     folder = samples.finished(store)
     session = Session(run=folder.id)
     assert "body" in page.wanted(session)
-    tab.act(View(), "delete", folder.id, (), None)
+    tab.act(View(), "delete", folder.id, (), samples.request())
     for _ in range(2):
         wanted = page.wanted(session)
         assert "it was deleted" in str(wanted["run"]) and "body" not in wanted
 
 
-def test_resume_and_the_right_to_it(tab: RunsTab, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resume_and_the_right_to_it(tab: RunsTab, store: Store) -> None:
     folder = store.create(RunSpec())
     folder.append(ev.RunStopped())
     assert "Waiting" in act(tab, View(), "resume", folder.id)["rows"][folder.id]
     queue.cancel(folder.id)
-    monkeypatch.setattr(runs_tab, "may_change", lambda request, run: False)
-    row = look(tab, View())["rows"][folder.id]
-    assert "data-alter" not in row and "Delete" not in row
-    for what in ("resume", "delete"):
-        with pytest.raises(UserError, match="Only who started this run"):
-            tab.act(View(), what, folder.id, (), None)
+    refused = ((Visitor("someone"), "Only who started this run"), (Visitor(read_only=True), "nothing can be"))
+    for stranger, why in refused:
+        row = tab.render(View(), samples.request(stranger))["value"]["rows"][folder.id]
+        assert "data-alter" not in row and "Delete" not in row
+        for what in ("resume", "delete"):
+            with pytest.raises(UserError, match=why):
+                tab.act(View(), what, folder.id, (), samples.request(stranger))
+    folder.claim("someone")
+    assert "Delete" in tab.render(View(), samples.request(Visitor("someone")))["value"]["rows"][folder.id]
     assert folder.path.exists() and queue.position(folder.id) is None
 
 
@@ -221,7 +225,7 @@ def test_two_hundred_runs_are_quick(store: Store) -> None:
 
     def seconds() -> float:
         began = time.perf_counter()
-        tab.render(view, None)
+        tab.render(view, samples.request())
         return time.perf_counter() - began
 
     cold = seconds()
@@ -233,5 +237,5 @@ def test_two_hundred_runs_are_quick(store: Store) -> None:
     assert cold < 1.5 and min(warm) < 0.2, (cold, warm)
     assert seconds() < 0.1, "pages share one look at the folders"
     assert view.state["count"] == "200 runs, 10 of them unreadable"
-    tab.act(view, "more", "", (), None)
-    assert len(tab.render(view, None)["value"]["order"]) == 2 * runs_table.MORE
+    tab.act(view, "more", "", (), samples.request())
+    assert len(tab.render(view, samples.request())["value"]["order"]) == 2 * runs_table.MORE

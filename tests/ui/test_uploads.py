@@ -15,6 +15,7 @@ from spt.spec import RunSpec, UserError
 from spt.store import Store
 from spt.ui import app, form, judging, preview, uploads
 from spt.ui.text import benchmark_title
+from tests.ui import samples
 from tests.ui.samples import HOSTILE
 from tests.ui.test_parts import Tags
 
@@ -53,14 +54,14 @@ def test_a_refused_upload_is_deleted_and_leaves_the_form_as_it_was(tmp_path: Pat
     upload = next(each.fn for each in app.build(Store()).fns.values() if each.name == "upload")
     bad = questions(tmp_path / "bad.jsonl", last="")
     with pytest.raises(gr.Error, match=r"^'?bad\.jsonl, row at line 12 has no answer"):
-        upload(str(bad), *values())
+        upload(str(bad), samples.request(), *values())
     assert not bad.exists() and not list(spt_home.glob("uploads/*")), "the form keeps its choice: nothing is returned"
-    good = upload(str(questions(tmp_path / "good.jsonl")), *values())
+    good = upload(str(questions(tmp_path / "good.jsonl")), samples.request(), *values())
     assert good["value"].endswith("-good.jsonl") and Path(good["value"]).exists()
     # In another format it can be used: that is for the settings, which are open to be changed, and not for the file.
     rows = [{"question": f"Q{i}", "answer": f"First.\nThen #### {i}"} for i in range(12)]
     (tmp_path / "worked.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    assert upload(str(tmp_path / "worked.jsonl"), *values(answer_format="option-copy"))["value"]
+    assert upload(str(tmp_path / "worked.jsonl"), samples.request(), *values(answer_format="option-copy"))["value"]
 
 
 def test_a_visitor_from_elsewhere_sees_names_and_no_folders(
