@@ -184,7 +184,8 @@ def _with_spec_options(only: Collection[str] = tuple(RunSpec.model_fields)) -> C
         for name, field in RunSpec.model_fields.items():
             envvar = "SPT_DATA_DIR" if name == "data_dir" else None
             option = typer.Option(option_name(name), help=field.description, envvar=envvar)
-            kind, default = (list[str], []) if name == "control" else (field.annotation, field.default)
+            several = isinstance(field.default, tuple)
+            kind, default = (list[str], []) if several else (field.annotation, field.default)
             options.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, option]))
         options = [option for option in options if option.name in only]
         own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]

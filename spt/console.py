@@ -68,9 +68,9 @@ class Follow:
             self.console.print(f"{method_title(message.method)}: {_scores(message.scores)}", highlight=False)
 
     def _line(self) -> str:
-        line = self.view.headline
-        if self.view.phase == "tuning" and self.view.losses:
-            line += f", loss {self.view.losses[max(self.view.losses)].loss:.3f}"
+        line, losses = self.view.headline, {"tuning": self.view.losses, "lora_tuning": self.view.lora_losses}
+        if told := losses.get(self.view.phase or ""):
+            line += f", loss {told[max(told)].loss:.3f}"
         return line
 
 
@@ -117,7 +117,6 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
     by: str = next(iter(result.methods.values())).shown.knowledge_by
     if result.judge is not None:
         by = f"judge ({escape(result.judge.model)}), format and exact match by rule"
-    tuning = result.tuning
     console.print(f"In brackets: 95 % Wilson intervals. Knowledge by {by}.", highlight=False)
     _show_judge(console, result)
     for finding in result.analysis.findings if result.analysis else ():
@@ -125,11 +124,13 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
         line = Table.grid(padding=(0, 1))  # a hanging indent
         line.add_row(f"[{style}]{mark}[/{style}]", escape(finding.text))
         console.print(line, highlight=False)
-    console.print(
-        f"Soft prompt: {tuning.trainable_parameters:,} trainable parameters "
-        f"({tuning.trainable_share:.5%} of the model), {count(tuning.steps, 'step')} in {duration(tuning.seconds)}.",
-        highlight=False,
-    )
+    for name, tuning in (("Soft prompt", result.tuning), ("LoRA", result.lora)):
+        if tuning is not None:
+            console.print(
+                f"{name}: {tuning.trainable_parameters:,} trainable parameters ({tuning.trainable_share:.5%} of the "
+                f"model), {count(tuning.steps, 'step')} in {duration(tuning.seconds)}.",
+                highlight=False,
+            )
     console.print(
         f"Whole run: {duration(sum(result.seconds.values()))} on {escape(result.device)}, "
         f"{escape(str(result.model['precision']))}, peak memory {result.peak_memory_mb:,.0f} MB.",

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from spt.spec import TUNED_ITEMS, Control, Method
+from spt.spec import LORA, TUNED_ITEMS, Control, Method
 from spt.stats import ALPHA, Equivalence, PairedDifference, UnpairedDifference
 
 if TYPE_CHECKING:
     from spt.analysis import Analysis
 
 Kind = Literal[
-    "few", "format_tax", "format", "score", "knowledge", "control", "memorised", "letters", "chance", "seeds"
+    "few", "format_tax", "format", "score", "knowledge", "control", "memorised", "letters", "chance", "seeds", "lora",
 ]
 Tone = Literal["good", "bad", "neutral"]
 
@@ -88,7 +88,7 @@ def _significant(result: PairedDifference | None) -> bool:
 
 def tell(analysis: Analysis) -> list[Finding]:
     """All findings, in the order in which they are best read. Nothing is said about what was not measured."""
-    parts = (_tax, _format, _score, _knowledge, _controls, _memorised, _letters, _seeds)
+    parts = (_tax, _format, _score, _knowledge, _controls, _memorised, _letters, _seeds, _lora)
     found = [finding for part in parts for finding in part(analysis)]
     items = max((cells.n for method, cells in analysis.cells.items() if method != TUNED_ITEMS), default=FEW)
     if items >= FEW or not found:
@@ -331,3 +331,30 @@ def _seeds(analysis: Analysis) -> Iterator[Finding]:
     end = ": the score depends on the seed, and one seed says little." if wide else "."
     text = f"Over {score.n_seeds} seeds {', '.join(parts)}{end}"
     yield Finding(kind="seeds", tone="bad" if wide else "neutral", text=text)
+
+
+def _lora(analysis: Analysis) -> Iterator[Finding]:
+    """LoRA teaches the form with far more numbers: where both find the same, ten vectors were enough."""
+    score = analysis.comparison(LORA, "soft_prompt", "exact_match")
+    knows, same = analysis.comparison(LORA, "soft_prompt", "knowledge"), analysis.equivalent(LORA, "soft_prompt")
+    if score is None or knows is None or same is None:
+        return
+    apart = "not measurably apart from" if not _significant(score) else "above" if score.difference > 0 else "below"
+    text = f"The soft prompt scores {apart} LoRA, which was tuned with the same steps on the same rows: exact match "
+    text += f"{percent(score.rate_b)} against {percent(score.rate_a)} ({_evidence(score)})."
+    yield Finding(kind="lora", tone="neutral", text=text)
+    what = "Knowledge" if analysis.closed else "The share of right answers"
+    rates = f"{percent(same.rate_b)} and {percent(same.rate_a)}"
+    tone: Tone = "neutral"
+    if same.verdict == "unchanged":
+        within = f"within ±{same.margin * 100:g} points, n = {same.n:,}"
+        text, tone = f"{what} is the same with the soft prompt and with LoRA ({rates}, {within}).", "good"
+    elif same.verdict == "changed":
+        more, less = ("the soft prompt", "LoRA") if knows.difference > 0 else ("LoRA", "the soft prompt")
+        text = f"{what} is higher with {more} than with {less} ({_rose(knows)} from LoRA to soft prompt; "
+        text += f"{_evidence(knows)}): one of the two taught or cost some."
+    else:
+        needed = f": about {about(same.needed)} items would tell" if same.needed else ""
+        text = f"{what} with the soft prompt and with LoRA is not measurably apart ({rates}; {_interval(knows)}, "
+        text += f"n = {same.n:,}){needed}."
+    yield Finding(kind="lora", tone=tone, text=text)

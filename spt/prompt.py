@@ -11,7 +11,7 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from pydantic import BaseModel, Field, ValidationError
@@ -22,6 +22,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from spt.spec import UserError
+
+if TYPE_CHECKING:
+    from peft import PeftConfig
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
@@ -94,8 +97,15 @@ class VirtualTokens(nn.Module):
         return (total / count) ** 0.5
 
 
+def adapter_config(config: PeftConfig) -> bytes:
+    """`adapter_config.json` as PEFT writes it, which it does to a folder only."""
+    with tempfile.TemporaryDirectory() as folder:
+        config.save_pretrained(folder)
+        return (Path(folder) / ADAPTER_CONFIG).read_bytes()
+
+
 class Provenance(BaseModel):
-    """Where a soft prompt comes from; kept beside it as `spt.json`."""
+    """Where an adapter comes from; kept beside it as `spt.json`."""
 
     model: str
     revision: str | None = None
@@ -130,11 +140,8 @@ class SoftPrompt:
             token_dim=width,
             num_transformer_submodules=1,
         )
-        with tempfile.TemporaryDirectory() as folder:  # PEFT writes its config to a folder only
-            config.save_pretrained(folder)
-            adapter_config = (Path(folder) / ADAPTER_CONFIG).read_bytes()
         return {
-            ADAPTER_CONFIG: adapter_config,
+            ADAPTER_CONFIG: adapter_config(config),
             ADAPTER_WEIGHTS: save_tensors({TENSOR_NAME: self.vectors.contiguous()}, metadata={"format": "pt"}),
             PROVENANCE: self.provenance.model_dump_json(indent=2).encode(),
         }

@@ -81,6 +81,13 @@ def facts(
         pairs += [
             ("Trained", f"{result.tuning.trainable_parameters:,} numbers, {share} of the model"),
             ("Tuning", f"{count(result.tuning.steps, 'step')} in {duration(result.tuning.seconds)}"),
+        ]
+        if lora := result.lora:
+            took = duration(lora.seconds)
+            pairs.append(
+                ("LoRA trained", f"{lora.trainable_parameters:,} numbers, {lora.trainable_share * 100:.2g} %, in {took}")
+            )
+        pairs += [
             ("Whole run", duration(sum(result.seconds.values()))),
             ("Peak memory", f"{result.peak_memory_mb / 1024:.1f} GB"),
         ]
