@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from spt import cli_ask, cli_rank, cli_share, cli_sweep, queue
+from spt import cli_ask, cli_eval, cli_rank, cli_share, cli_sweep, queue
 from spt.console import Follow, follow_judge, show_facts, show_result
 from spt.events import Message, Result
 from spt.judge import LOCAL_JUDGES, JudgeSettings
@@ -264,6 +264,7 @@ app.command()(cli_share.export)
 app.command()(cli_share.push)
 app.command()(cli_sweep.sweep)
 app.command()(cli_rank.rank)
+app.command("eval")(cli_eval.evaluate)
 
 
 @app.command()

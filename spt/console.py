@@ -68,9 +68,11 @@ class Follow:
             self.console.print(f"{method_title(message.method)}: {_scores(message.scores)}", highlight=False)
 
     def _line(self) -> str:
-        line, losses = self.view.headline, {"tuning": self.view.losses, "lora_tuning": self.view.lora_losses}
-        if told := losses.get(self.view.phase or ""):
-            line += f", loss {told[max(told)].loss:.3f}"
+        view, line = self.view, self.view.headline
+        if view.phase == "tuning" and view.losses:
+            line += f", loss {view.losses[max(view.losses)].loss:.3f}"
+        if view.phase == "lora_tuning" and view.lora_losses:
+            line += f", loss {view.lora_losses[max(view.lora_losses)].loss:.3f}"
         return line
 
 
@@ -97,7 +99,8 @@ def _scores(scores: MethodScores) -> str:
     )
 
 
-def _rate(rate: Rate) -> str:
+def rate_cell(rate: Rate) -> str:
+    """`0.56 [0.44, 0.68]`."""
     return f"{rate.rate:.2f} [dim]\\[{rate.low:.2f}, {rate.high:.2f}][/dim]"
 
 
@@ -112,7 +115,7 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
         if method in result.methods:
             scores = result.methods[method]
             shown = scores.shown
-            table.add_row(method_title(method), *map(_rate, (shown.format, shown.knowledge, shown.exact_match)))
+            table.add_row(method_title(method), *map(rate_cell, (shown.format, shown.knowledge, shown.exact_match)))
     console.print(table)
     by: str = next(iter(result.methods.values())).shown.knowledge_by
     if result.judge is not None:
@@ -150,7 +153,7 @@ def _show_judge(console: Console, result: Result) -> None:
     for method, scores in judged.items():
         table.add_row(
             method_title(method),
-            *map(_rate, (scores.in_format, scores.knowledge, scores.exact)),
+            *map(rate_cell, (scores.in_format, scores.knowledge, scores.exact)),
             *map(_agreement, (scores.agreement_format, scores.agreement_knowledge)),
             str(scores.unparsed),
         )

@@ -68,7 +68,8 @@ def _interval(result: PairedDifference | UnpairedDifference) -> str:
     return f"95\u202f% interval {_number(result.low)} to {_number(result.high)}"
 
 
-def _evidence(result: PairedDifference) -> str:
+def evidence(result: PairedDifference) -> str:
+    """The numbers behind a comparison, as they stand in brackets."""
     return f"difference {_points(result.difference, sign=True)}, {_interval(result)}, {_p(result.p)}, n = {result.n:,}"
 
 
@@ -147,7 +148,7 @@ def _score(analysis: Analysis) -> Iterator[Finding]:
     if result is None:
         return
     verb = "does not measurably change" if not _significant(result) else "rises" if result.difference > 0 else "falls"
-    text = f"Exact match {verb} with the soft prompt: {_rose(result)} ({_evidence(result)})."
+    text = f"Exact match {verb} with the soft prompt: {_rose(result)} ({evidence(result)})."
     yield Finding(kind="score", tone="neutral", text=text)
 
 
@@ -180,16 +181,16 @@ def _equivalence(analysis: Analysis, baseline: Method, same: Equivalence, differ
         tone = "neutral"
     elif closed:
         head = "Knowledge changed" if zero else f"Knowledge differs from {name}"
-        text = f"{head}: {_rose(same)} ({_evidence(difference)}): the score with the soft prompt is not the score of "
+        text = f"{head}: {_rose(same)} ({evidence(difference)}): the score with the soft prompt is not the score of "
         text, tone = text + "the same knowledge.", "bad"
     elif difference.difference > 0:
         head = "More answers are right with the soft prompt" + ("" if zero else f" than {name}")
         doubt = "either the prompt added or recalled answers, or other answers never came to the point"
-        text, tone = f"{head}: {_rose(same)} ({_evidence(difference)}): {doubt}. Doubt the score.", "bad"
+        text, tone = f"{head}: {_rose(same)} ({evidence(difference)}): {doubt}. Doubt the score.", "bad"
     else:
         head = "Fewer answers are right with the soft prompt" + ("" if zero else f" than {name}")
         loss = "the score shows less than the model can answer"
-        text, tone = f"{head}: {_rose(same)} ({_evidence(difference)}): {loss}.", "bad"
+        text, tone = f"{head}: {_rose(same)} ({evidence(difference)}): {loss}.", "bad"
     return Finding(kind="knowledge", tone=tone, text=text)
 
 
@@ -219,9 +220,9 @@ def _control_knowledge(analysis: Analysis, control: Control) -> Iterator[Finding
         text, tone = f"{real} is not measurably above that of {other} ({numbers}){needed}.", "neutral"
     elif result.difference < 0:
         by = _points(-result.difference)
-        text, tone = f"{real} is below that of {other} by {by} ({rates}; {_evidence(result)}).", "neutral"
+        text, tone = f"{real} is below that of {other} by {by} ({rates}; {evidence(result)}).", "neutral"
     else:
-        text = f"{real} is above that of {other} by {_points(result.difference)} ({rates}; {_evidence(result)})"
+        text = f"{real} is above that of {other} by {_points(result.difference)} ({rates}; {evidence(result)})"
         kept = analysis.equivalent("zero_shot", "soft_prompt")
         if kept is not None and kept.verdict == "unchanged":
             within = f"unchanged from zero-shot within ±{kept.margin * 100:g} points"
@@ -341,7 +342,7 @@ def _lora(analysis: Analysis) -> Iterator[Finding]:
         return
     apart = "not measurably apart from" if not _significant(score) else "above" if score.difference > 0 else "below"
     text = f"The soft prompt scores {apart} LoRA, which was tuned with the same steps on the same rows: exact match "
-    text += f"{percent(score.rate_b)} against {percent(score.rate_a)} ({_evidence(score)})."
+    text += f"{percent(score.rate_b)} against {percent(score.rate_a)} ({evidence(score)})."
     yield Finding(kind="lora", tone="neutral", text=text)
     what = "Knowledge" if analysis.closed else "The share of right answers"
     rates = f"{percent(same.rate_b)} and {percent(same.rate_a)}"
@@ -352,7 +353,7 @@ def _lora(analysis: Analysis) -> Iterator[Finding]:
     elif same.verdict == "changed":
         more, less = ("the soft prompt", "LoRA") if knows.difference > 0 else ("LoRA", "the soft prompt")
         text = f"{what} is higher with {more} than with {less} ({_rose(knows)} from LoRA to soft prompt; "
-        text += f"{_evidence(knows)}): one of the two taught or cost some."
+        text += f"{evidence(knows)}): one of the two taught or cost some."
     else:
         needed = f": about {about(same.needed)} items would tell" if same.needed else ""
         text = f"{what} with the soft prompt and with LoRA is not measurably apart ({rates}; {_interval(knows)}, "

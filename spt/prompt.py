@@ -162,16 +162,22 @@ class SoftPrompt:
             raise UserError(f"{folder} holds no soft prompt that spt saved ({type(error).__name__}).") from None
         return cls(vectors.float(), provenance)
 
-    def check_fits(self, model: str, revision: str | None, width: int) -> None:
-        """Raise UserError unless this prompt was tuned for that model: vectors mean nothing in another one's space."""
+    def check_fits(self, model: str, revision: str | None, width: int, force: bool = False) -> bool:
+        """Raise UserError unless this prompt was tuned for that model: vectors mean nothing in another one's space.
+
+        With `force` another model or revision of the same width passes, and False says that this is a transfer.
+        """
         tuned = self.provenance
         if self.vectors.shape[1] != width:
             raise UserError(
                 f"This prompt was tuned for {tuned.model} (width {self.vectors.shape[1]}) and cannot be used "
                 f"with {model} (width {width}); tune one for this model."
             )
-        if (tuned.model, tuned.revision) != (model, revision):
+        fits = (tuned.model, tuned.revision) == (model, revision)
+        if not fits and not force:
             raise UserError(
                 f"This prompt was tuned for {tuned.model} at revision {tuned.revision or 'default'}, not for {model} "
-                f"at revision {revision or 'default'}; tune one for this model."
+                f"at revision {revision or 'default'}; tune one for this model, or use it all the same with "
+                "--force-transfer."
             )
+        return fits

@@ -160,7 +160,7 @@ def _time(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Item:
-    """One test item with the answers of the three methods and of LoRA, and what a judge said of them where one was asked."""
+    """One test item with the answers of the three methods and of LoRA, and what a judge said of them, if one did."""
 
     any: Prediction
     by: Mapping[Method, Prediction]

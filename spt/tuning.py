@@ -107,7 +107,8 @@ class Steps:
         prefix: Prefix | None = None,
         tokens_at_once: int | None = None,
     ) -> None:
-        """`prefix`: of all rows, where no gradient reaches it. `tokens_at_once`: where less than usual is known to fit."""
+        """`prefix`: of all rows, where no gradient reaches it. `tokens_at_once`: where less than usual is known to
+        fit."""
         self.loaded, self.parameters, self.rows, self.train_size, self.spec = loaded, parameters, rows, train_size, spec
         self.arms = spec.arms[: len(rows)]
         self.prefix, self.peak_rate = prefix, peak_rate

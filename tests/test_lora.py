@@ -299,7 +299,7 @@ def test_a_model_without_a_place_for_it_is_told_before_anything_else(
 ) -> None:
     monkeypatch.setattr(lora, "config", lambda model: lora.LoraConfig(target_modules=["nowhere"]))
     folder = Store().create(spec)
-    with pytest.raises(UserError, match="LoRA cannot be put into this model .* run without --method lora"):
+    with pytest.raises(UserError, match=r"LoRA cannot be put into this model .* run without --method lora"):
         execute(folder, CACHE)
     assert not folder.predictions("zero_shot")
 

@@ -83,10 +83,11 @@ def facts(
             ("Tuning", f"{count(result.tuning.steps, 'step')} in {duration(result.tuning.seconds)}"),
         ]
         if lora := result.lora:
-            took = duration(lora.seconds)
-            pairs.append(
-                ("LoRA trained", f"{lora.trainable_parameters:,} numbers, {lora.trainable_share * 100:.2g} %, in {took}")
-            )
+            share = f"{lora.trainable_share * 100:.2g} % of the model"
+            pairs += [
+                ("LoRA trained", f"{lora.trainable_parameters:,} numbers, {share}"),
+                ("LoRA tuning", f"{count(lora.steps, 'step')} in {duration(lora.seconds)}"),
+            ]
         pairs += [
             ("Whole run", duration(sum(result.seconds.values()))),
             ("Peak memory", f"{result.peak_memory_mb / 1024:.1f} GB"),

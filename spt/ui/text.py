@@ -22,7 +22,7 @@ COLOUR: dict[Method, str] = {
     LORA: "lora",
 }
 CONTROLS: tuple[Method, ...] = ("shuffled", "valid-format")
-BESIDE: tuple[Method, ...] = (*CONTROLS, LORA)  # methods that may stand beside the three, with answers to the same items
+BESIDE: tuple[Method, ...] = (*CONTROLS, LORA)  # methods that answer the same items beside the three
 
 METRICS: dict[str, str] = {"format": "Format following", "knowledge": "Knowledge", "exact_match": "Exact match"}
 
