@@ -167,7 +167,8 @@ class MemoryReduced(_Event):
     """The device ran out of memory, and from here on the same work is done in smaller portions.
 
     `at_once` is the new limit: tokens of a forward pass in tuning (LoRA, which needs more, has its own), items of a
-    batch in evaluation. `detail` is one sentence for the user. A resumed run begins with the last limits, so that it computes what an unbroken one would.
+    batch in evaluation. `detail` is one sentence for the user. A resumed run begins with the last limits, so that it
+    computes what an unbroken one would.
     """
 
     type: Literal["memory_reduced"] = "memory_reduced"

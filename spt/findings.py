@@ -341,7 +341,7 @@ def _lora(analysis: Analysis) -> Iterator[Finding]:
     if score is None or knows is None or same is None:
         return
     apart = "not measurably apart from" if not _significant(score) else "above" if score.difference > 0 else "below"
-    text = f"The soft prompt scores {apart} LoRA, which was tuned with the same steps on the same rows: exact match "
+    text = f"The soft prompt's exact match is {apart} that of LoRA, tuned with the same steps on the same rows: "
     text += f"{percent(score.rate_b)} against {percent(score.rate_a)} ({evidence(score)})."
     yield Finding(kind="lora", tone="neutral", text=text)
     what = "Knowledge" if analysis.closed else "The share of right answers"
@@ -356,6 +356,6 @@ def _lora(analysis: Analysis) -> Iterator[Finding]:
         text += f"{evidence(knows)}): one of the two taught or cost some."
     else:
         needed = f": about {about(same.needed)} items would tell" if same.needed else ""
-        text = f"{what} with the soft prompt and with LoRA is not measurably apart ({rates}; {_interval(knows)}, "
+        text = f"{what} is not measurably different with the soft prompt and with LoRA ({rates}; {_interval(knows)}, "
         text += f"n = {same.n:,}){needed}."
     yield Finding(kind="lora", tone=tone, text=text)
