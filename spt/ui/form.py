@@ -49,7 +49,7 @@ LABELS = {
 INFO = {
     "seeds": "Soft prompts tuned together",
     "control": "Further prompts, tuned on wrong answers in the right form: their format should rise too",
-    "method": "Weights of the model are adapted on the same rows, to compare with. As long again as tuning, or longer",
+    "method": "Weights of the model are adapted on the same rows, to compare with. Takes longer than tuning the prompt",
     "holdout_topic": "Tune on all other topics, test on this one. The preview lists them",
     "data_dir": "<hub id>/<config>/<split>.jsonl or .parquet in place of the hub",
     "answer_format": "For a file of your own",

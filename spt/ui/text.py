@@ -54,7 +54,7 @@ def method_note(method: Method) -> str:
     if method in CONTROLS:
         return "control"
     if method == LORA:
-        return "weights of the model adapted, same rows and steps"
+        return "adapter, same rows"
     return "soft prompt, on rows it was tuned on" if method == TUNED_ITEMS else "soft prompt"
 
 
