@@ -152,7 +152,7 @@ def test_the_command_prints_writes_and_refuses(
 
     for wrong, sentence in (
         (("eval", "--prompt", "nowhere-1"), "There is no run 'nowhere-1'"),
-        ((*words, "--items", "0"), "items = 0 is not possible"),
+        ((*words, "--items", "0"), "--items 0 is not possible"),
         ((*words, "--output", str(tmp_path / "no" / "x.json")), "give a file in a folder that is there"),
         ((*words, "--model", "no such model"), "There is no model"),
     ):
