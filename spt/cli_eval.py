@@ -110,7 +110,7 @@ def show(console: Console, found: PromptScores) -> None:
         rates: tuple[Rate, ...] = (scores.format, scores.knowledge, scores.exact_match)
         name = method_title(method)
         if found.transfer is not None and method == "soft_prompt":
-            name += ", transferred"
+            name = "Transferred"
         table.add_row(name, *map(rate_cell, rates))
     console.print(table)
     by = next(iter(found.scores.values())).knowledge_by

@@ -105,7 +105,7 @@ def test_elsewhere_it_is_refused_forced_and_labelled(
     assert found.transfer.tuned_for.startswith(run.spec.model) and "local-" in found.transfer.tuned_for
     assert found.transfer.used_on.startswith(others["same width"])
     said = printed(found)
-    assert "TRANSFER" in said and "Soft prompt, transferred" in said and "was tuned for" in said
+    assert "TRANSFER" in said and "Transferred" in said and "was tuned for" in said
     with pytest.raises(UserError, match=r"\(width 32\) and cannot be used with .* \(width 64\)"):
         eval_prompt(run, settings_of(run.spec, model=others["wider"], items=4), True)
 
