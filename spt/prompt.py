@@ -177,7 +177,7 @@ class SoftPrompt:
         if not fits and not force:
             raise UserError(
                 f"This prompt was tuned for {tuned.model} at revision {tuned.revision or 'default'}, not for {model} "
-                f"at revision {revision or 'default'}; tune one for this model, or use it all the same with "
-                "--force-transfer."
+                f"at revision {revision or 'default'}; tune one for this model, or score it all the "
+                "same with `spt eval --force-transfer`."
             )
         return fits

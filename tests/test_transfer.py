@@ -98,7 +98,7 @@ def test_elsewhere_it_is_refused_forced_and_labelled(
     other = settings_of(run.spec, model=others["same width"], items=4)
     with monkeypatch.context() as patch:
         patch.setattr(transfer.models, "load", lambda *a: pytest.fail("refused before anything is loaded"))
-        with pytest.raises(UserError, match=r"not for .* or use it all the same with --force-transfer"):
+        with pytest.raises(UserError, match=r"not for .* or score it all the same with `spt eval --force-transfer`"):
             eval_prompt(run, other, False)
     found = eval_prompt(run, other, True)
     assert found.transfer is not None and found.model == others["same width"]
@@ -118,7 +118,7 @@ def test_a_checkpoint_that_was_replaced_is_another_one(run: RunFolder, others: d
     execute(folder, ModelCache())
     shutil.rmtree(place)
     shutil.copytree(others["same width"], place)
-    with pytest.raises(UserError, match=r"at revision local-.* --force-transfer"):
+    with pytest.raises(UserError, match=r"at revision local-.* `spt eval --force-transfer"):
         eval_prompt(folder, settings_of(folder.spec), False)
     found = eval_prompt(folder, settings_of(folder.spec), True)
     assert found.transfer is not None and found.transfer.tuned_for != found.transfer.used_on
