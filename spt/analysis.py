@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from spt.findings import Finding, tell
 from spt.metrics import Prediction, Rate
-from spt.spec import TUNED_ITEMS, Arm, Control, Method
+from spt.spec import LORA, TUNED_ITEMS, Arm, Control, Method
 from spt.stats import Equivalence, PairedDifference, UnpairedDifference, compare, equivalence, unpaired
 
 Metric = Literal["format", "knowledge", "exact_match"]
@@ -187,6 +187,7 @@ def analyse(predictions: Mapping[Method, Sequence[Prediction]], closed: bool, ar
     # The controls stand against the baselines too: one that made the model worse would flatter the real prompt.
     wanted: list[tuple[Method, Method]] = [(a, "soft_prompt") for a in ("zero_shot", "few_shot", *controls)]
     wanted += [(a, control) for control in controls for a in ("zero_shot", "few_shot")]
+    wanted.append((LORA, "soft_prompt"))
     pairs = [(a, b) for a, b in wanted if a in present and b in present]
 
     numbers = Analysis(

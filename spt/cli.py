@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from spt import cli_ask, cli_rank, cli_share, cli_sweep, queue
+from spt import cli_ask, cli_eval, cli_rank, cli_share, cli_sweep, queue
 from spt.console import Follow, follow_judge, show_facts, show_result
 from spt.events import Message, Result
 from spt.judge import LOCAL_JUDGES, JudgeSettings
@@ -184,7 +184,8 @@ def _with_spec_options(only: Collection[str] = tuple(RunSpec.model_fields)) -> C
         for name, field in RunSpec.model_fields.items():
             envvar = "SPT_DATA_DIR" if name == "data_dir" else None
             option = typer.Option(option_name(name), help=field.description, envvar=envvar)
-            kind, default = (list[str], []) if name == "control" else (field.annotation, field.default)
+            several = isinstance(field.default, tuple)
+            kind, default = (list[str], []) if several else (field.annotation, field.default)
             options.append(inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, option]))
         options = [option for option in options if option.name in only]
         own = [p for p in inspect.signature(command, eval_str=True).parameters.values() if p.kind is not p.VAR_KEYWORD]
@@ -263,6 +264,7 @@ app.command()(cli_share.export)
 app.command()(cli_share.push)
 app.command()(cli_sweep.sweep)
 app.command()(cli_rank.rank)
+app.command("eval")(cli_eval.evaluate)
 
 
 @app.command()

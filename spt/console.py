@@ -68,9 +68,11 @@ class Follow:
             self.console.print(f"{method_title(message.method)}: {_scores(message.scores)}", highlight=False)
 
     def _line(self) -> str:
-        line = self.view.headline
-        if self.view.phase == "tuning" and self.view.losses:
-            line += f", loss {self.view.losses[max(self.view.losses)].loss:.3f}"
+        view, line = self.view, self.view.headline
+        if view.phase == "tuning" and view.losses:
+            line += f", loss {view.losses[max(view.losses)].loss:.3f}"
+        if view.phase == "lora_tuning" and view.lora_losses:
+            line += f", loss {view.lora_losses[max(view.lora_losses)].loss:.3f}"
         return line
 
 
@@ -97,7 +99,8 @@ def _scores(scores: MethodScores) -> str:
     )
 
 
-def _rate(rate: Rate) -> str:
+def rate_cell(rate: Rate) -> str:
+    """`0.56 [0.44, 0.68]`."""
     return f"{rate.rate:.2f} [dim]\\[{rate.low:.2f}, {rate.high:.2f}][/dim]"
 
 
@@ -112,12 +115,11 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
         if method in result.methods:
             scores = result.methods[method]
             shown = scores.shown
-            table.add_row(method_title(method), *map(_rate, (shown.format, shown.knowledge, shown.exact_match)))
+            table.add_row(method_title(method), *map(rate_cell, (shown.format, shown.knowledge, shown.exact_match)))
     console.print(table)
     by: str = next(iter(result.methods.values())).shown.knowledge_by
     if result.judge is not None:
         by = f"judge ({escape(result.judge.model)}), format and exact match by rule"
-    tuning = result.tuning
     console.print(f"In brackets: 95 % Wilson intervals. Knowledge by {by}.", highlight=False)
     _show_judge(console, result)
     for finding in result.analysis.findings if result.analysis else ():
@@ -125,11 +127,13 @@ def show_result(console: Console, result: Result, folder: RunFolder) -> None:
         line = Table.grid(padding=(0, 1))  # a hanging indent
         line.add_row(f"[{style}]{mark}[/{style}]", escape(finding.text))
         console.print(line, highlight=False)
-    console.print(
-        f"Soft prompt: {tuning.trainable_parameters:,} trainable parameters "
-        f"({tuning.trainable_share:.5%} of the model), {count(tuning.steps, 'step')} in {duration(tuning.seconds)}.",
-        highlight=False,
-    )
+    for name, tuning in (("Soft prompt", result.tuning), ("LoRA", result.lora)):
+        if tuning is not None:
+            console.print(
+                f"{name}: {tuning.trainable_parameters:,} trainable parameters ({tuning.trainable_share:.5%} of the "
+                f"model), {count(tuning.steps, 'step')} in {duration(tuning.seconds)}.",
+                highlight=False,
+            )
     console.print(
         f"Whole run: {duration(sum(result.seconds.values()))} on {escape(result.device)}, "
         f"{escape(str(result.model['precision']))}, peak memory {result.peak_memory_mb:,.0f} MB.",
@@ -149,7 +153,7 @@ def _show_judge(console: Console, result: Result) -> None:
     for method, scores in judged.items():
         table.add_row(
             method_title(method),
-            *map(_rate, (scores.in_format, scores.knowledge, scores.exact)),
+            *map(rate_cell, (scores.in_format, scores.knowledge, scores.exact)),
             *map(_agreement, (scores.agreement_format, scores.agreement_knowledge)),
             str(scores.unparsed),
         )

@@ -17,18 +17,27 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
 from spt.analysis import Analysis
 from spt.metrics import JudgeInfo, MethodScores, Prediction, Rate
-from spt.spec import Method, RunSpec
+from spt.spec import LORA, TUNED_ITEMS, Method, RunSpec
 
 SCHEMA = 1  # of a run folder
 
-Phase = Literal["load", "zero_shot", "few_shot", "tuning", "soft_prompt", "controls"]
+Phase = Literal["load", "zero_shot", "few_shot", "tuning", "soft_prompt", "controls", "lora_tuning", "lora"]
 PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
 def phases_of(spec: RunSpec) -> tuple[Phase, ...]:
     """The phases of a run, in order. `controls` answers with the further arms, where there are any."""
-    return PHASES if len(spec.arms) > 1 else PHASES[:-1]
+    left_out: set[Phase] = set()
+    if len(spec.arms) == 1:
+        left_out.add("controls")
+    if LORA not in spec.method:
+        left_out |= {"lora_tuning", "lora"}
+    return tuple(phase for phase in PHASES if phase not in left_out)
 
+
+def last_method(phase: Phase) -> Method:
+    """The method whose score ends a phase of answers."""
+    return TUNED_ITEMS if phase == "controls" else phase
 
 
 class _Event(BaseModel):
@@ -116,6 +125,17 @@ class StepLoss(_Event):
     arms: dict[Method, float] = Field(default_factory=dict, description="losses of the further arms")
 
 
+class LoraStep(_Event):
+    """One optimizer step of LoRA; as `StepLoss`, on the same rows."""
+
+    type: Literal["lora_step"] = "lora_step"
+    step: int
+    loss: float
+    learning_rate: float
+    grad_norm: float
+    seconds: float
+
+
 class ProbeScores(BaseModel):
     """What an arm reaches on the probed items."""
 
@@ -146,12 +166,13 @@ class Probe(_Event):
 class MemoryReduced(_Event):
     """The device ran out of memory, and from here on the same work is done in smaller portions.
 
-    `at_once` is the new limit: tokens of a forward pass in tuning, items of a batch in evaluation. `detail` is one
-    sentence for the user. A resumed run begins with the last limits, so that it computes what an unbroken one would.
+    `at_once` is the new limit: tokens of a forward pass in tuning (LoRA, which needs more, has its own), items of a
+    batch in evaluation. `detail` is one sentence for the user. A resumed run begins with the last limits, so that it
+    computes what an unbroken one would.
     """
 
     type: Literal["memory_reduced"] = "memory_reduced"
-    what: Literal["tuning", "evaluation"]
+    what: Literal["tuning", "lora_tuning", "evaluation"]
     at_once: int
     detail: str
 
@@ -185,6 +206,7 @@ class Result(BaseModel):
     methods: dict[Method, MethodScores]
     analysis: Analysis | None = Field(None, description="comparisons, controls and findings; None = of an older run")
     tuning: TuningSummary
+    lora: TuningSummary | None = Field(None, description="LoRA's tuning, where the run has it")
     model: dict[str, Any]
     benchmark: dict[str, Any]
     device: str
@@ -202,7 +224,7 @@ class RunFinished(_Event):
 
 
 Event = Annotated[
-    RunStarted | PhaseStarted | Progress | ModelLoaded | DataLoaded | MethodScored | StepLoss | Probe
+    RunStarted | PhaseStarted | Progress | ModelLoaded | DataLoaded | MethodScored | StepLoss | LoraStep | Probe
     | MemoryReduced | RunStopped | RunFailed | RunFinished,
     Field(discriminator="type"),
 ]
@@ -219,15 +241,19 @@ class Predictions:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """Everything tuning needs to go on after `step`: prompts and moments, each (arms * virtual_tokens, D) float32."""
+    """Everything tuning needs to go on after `step`: what is tuned and its two moments, float32.
+
+    A run has one for its soft prompts (all arms) and one for LoRA, the last of each.
+    """
 
     step: int
     tensors: Mapping[str, np.ndarray]
+    method: Method = "soft_prompt"
 
 
 @dataclass(frozen=True)
 class PromptFiles:
-    """A tuned prompt as a PEFT adapter folder: file name -> bytes."""
+    """A tuned prompt, or LoRA's weights, as a PEFT adapter folder: file name -> bytes."""
 
     files: Mapping[str, bytes]
     arm: Method = "soft_prompt"
@@ -238,6 +264,7 @@ class ResumeState:
     """What earlier attempts at the run left: nothing for a new run."""
 
     checkpoint: Checkpoint | None = None
+    lora_checkpoint: Checkpoint | None = None
     predictions: Mapping[Method, tuple[Prediction, ...]] = field(default_factory=dict)
     events: tuple[Event, ...] = ()
 

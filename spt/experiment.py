@@ -1,4 +1,4 @@
-"""The order of work of one run: load, zero-shot, few-shot, tuning with probes, soft prompt.
+"""The order of work of one run: load, zero-shot, few-shot, tuning with probes, soft prompt, and LoRA where asked for.
 
 `run` is a generator of messages and knows nothing of files or pages; closing it between two messages stops the run,
 and starting it again with what was kept goes on with the same result as an unbroken run.
@@ -7,10 +7,11 @@ and starting it again with what was kept goes on with the same result as an unbr
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from queue import Empty, SimpleQueue
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -25,9 +26,12 @@ from spt.metrics import MethodScores, Prediction, Rate
 from spt.models import LoadedModel
 from spt.prompt import Provenance, SoftPrompt, VirtualTokens
 from spt.prompting import Prompter, choose_items, choose_shots
-from spt.spec import TUNED_ITEMS, Arm, Method, RunSpec
+from spt.spec import LORA, TUNED_ITEMS, Arm, Method, RunSpec
 from spt.ticker import Tell, Ticker
 from spt.tuning import TrainingRow, Tuner, initial_vectors, seen_rows, tuned_items_of
+
+if TYPE_CHECKING:  # PEFT is imported by the runs that need it
+    from spt.lora import LoraTuner
 
 
 @dataclass
@@ -66,6 +70,8 @@ class _Job:
     steps: dict[int, events.StepLoss]
     answers: dict[Method, list[Prediction]] = field(default_factory=dict)
     scores: dict[Method, MethodScores] = field(default_factory=dict)
+    lora: LoraTuner | None = None  # while its adapter is in the model
+    lora_steps: dict[int, events.LoraStep] = field(default_factory=dict)
 
 
 def run(
@@ -125,6 +131,9 @@ def run(
     job = _Job(
         spec, resume, benchmark, split, items, tuned_items, loaded, virtual, prompter, evaluator, ticker, seconds, steps
     )
+    job.lora_steps = {event.step: event for event in resume.events if isinstance(event, events.LoraStep)}
+    if LORA in spec.method:
+        run_checks.takes_lora(loaded)
     job.seconds["load"] = time.perf_counter() - start
     run_checks.length(loaded, evaluator, (*items, *tuned_items))
     try:
@@ -134,12 +143,16 @@ def run(
                     work = _tune(job)
                 case "controls":
                     work = _answer_controls(job)
+                case "lora_tuning":
+                    work = _tune_lora(job)
                 case method:
                     work = _answer(job, method)
             yield from _timed(job, phase, work)
         yield events.RunFinished(result=_result(job))
     finally:
         virtual.set(None)  # the model stays loaded for the next run
+        if job.lora is not None:
+            job.lora.remove()
 
 
 def _load(spec: RunSpec, cache: ModelCache) -> Generator[Message, None, LoadedModel]:
@@ -216,7 +229,7 @@ def _score(job: _Job, method: Method, items: Sequence[Example]) -> Iterator[tupl
 def _tune(job: _Job) -> Iterator[Message]:
     """Tune all arms, probing a few test items before the first step, every k steps and after the last."""
     spec, checkpoint = job.spec, job.resume.checkpoint
-    rows = [_training_rows(job, arm) for arm in spec.arms]
+    rows = [_training_rows(job, arm, arm.name) for arm in spec.arms]
     vectors = [
         initial_vectors(job.virtual, [r.context + r.target for r in own.values()], spec.virtual_tokens, arm.seed)
         for arm, own in zip(spec.arms, rows, strict=True)
@@ -241,11 +254,27 @@ def _tune(job: _Job) -> Iterator[Message]:
         yield PromptFiles(_soft_prompt(job, own_vectors).files(), arm.name)
 
 
-def _training_rows(job: _Job, arm: Arm) -> dict[int, TrainingRow]:
+def _tune_lora(job: _Job) -> Iterator[Message]:
+    """Put LoRA's adapter into the model and tune it; it stays there for its answers."""
+    from spt.lora import LoraTuner, tune
+
+    job.virtual.set(None)  # the prompt is that of zero-shot answers
+    rows = _training_rows(job, job.spec.arms[0], LORA)
+    limit = job.resume.limit("lora_tuning")
+    job.lora = LoraTuner(job.loaded, rows, len(job.split.train), job.spec, limit)
+    if job.resume.lora_checkpoint is not None:
+        job.lora.restore(job.resume.lora_checkpoint)
+    for message in tune(job.lora, _provenance(job, "none: LoRA, behind the zero-shot prompt")):
+        if isinstance(message, events.LoraStep):
+            job.lora_steps[message.step] = message
+        yield message
+
+
+def _training_rows(job: _Job, arm: Arm, method: Method) -> dict[int, TrainingRow]:
     train, prompter = job.split.train, job.prompter
     targets = controls.targets(arm, train, job.benchmark)
     return {
-        i: TrainingRow(tuple(prompter.context(train[i], arm.name)), tuple(prompter.target(targets[i])))
+        i: TrainingRow(tuple(prompter.context(train[i], method)), tuple(prompter.target(targets[i])))
         for i in seen_rows(job.spec, arm.seed, len(train))
     }
 
@@ -293,34 +322,39 @@ def _probe(job: _Job, step: int) -> Iterator[Message]:
 
 def _soft_prompt(job: _Job, vectors: Tensor) -> SoftPrompt:
     inside = "chat template, user turn: " if job.prompter.chat else "[BOS] "
-    return SoftPrompt(
-        vectors.detach().float().cpu(),
-        Provenance(
-            model=job.loaded.name,
-            revision=job.loaded.revision,
-            benchmark=job.benchmark.name,
-            position=f"{inside}[S] question",
-            chat_template=job.prompter.chat,
-            spec=job.spec.model_dump(),
-            versions=versions(),
-        ),
+    return SoftPrompt(vectors.detach().float().cpu(), _provenance(job, f"{inside}[S] question"))
+
+
+def _provenance(job: _Job, position: str) -> Provenance:
+    return Provenance(
+        model=job.loaded.name,
+        revision=job.loaded.revision,
+        benchmark=job.benchmark.name,
+        position=position,
+        chat_template=job.prompter.chat,
+        spec=job.spec.model_dump(),
+        versions=versions(),
+    )
+
+
+def _summary(job: _Job, steps: Mapping[int, events.StepLoss | events.LoraStep], trainable: int) -> events.TuningSummary:
+    return events.TuningSummary(
+        steps=job.spec.steps,
+        seconds=sum(step.seconds for step in steps.values()),
+        trainable_parameters=trainable,
+        trainable_share=trainable / job.loaded.parameters,
+        final_loss=steps[job.spec.steps].loss,
     )
 
 
 def _result(job: _Job) -> events.Result:
-    trainable = job.spec.virtual_tokens * job.virtual.embedding.embedding_dim
     return events.Result(
         run=job.spec.run_id,
         spec=job.spec,
         methods=job.scores,
         analysis=analyse(job.answers, job.benchmark.closed, job.spec.arms),
-        tuning=events.TuningSummary(
-            steps=job.spec.steps,
-            seconds=sum(step.seconds for step in job.steps.values()),
-            trainable_parameters=trainable,
-            trainable_share=trainable / job.loaded.parameters,
-            final_loss=job.steps[job.spec.steps].loss,
-        ),
+        tuning=_summary(job, job.steps, job.spec.virtual_tokens * job.virtual.embedding.embedding_dim),
+        lora=None if job.lora is None else _summary(job, job.lora_steps, job.lora.trainable),
         model={
             "name": job.loaded.name,
             "revision": job.loaded.revision,

@@ -49,6 +49,7 @@ predictions.csv       every answer: one row a method and item, UTF-8
 predictions.parquet   the same rows with their types: options and aliases as lists of texts, log-likelihoods as numbers
 prompt/               the tuned soft prompt, a PEFT adapter; spt.json says what it was tuned on and where it stands
 prompts/              those of further seeds and controls, where there were any
+lora/                 the LoRA weights that it was compared with, where it was: a PEFT adapter too
 
 predictions.csv
   options, aliases and option_logprobs are JSON lists; in_format, knows, exact_match and the judge's two are true or
@@ -82,7 +83,9 @@ def zip_run(folder: RunFolder, target: str | Path | BinaryIO) -> None:
 
 def _write(folder: RunFolder, result: Result, file: BinaryIO) -> None:
     methods = [method for method in folder.spec.methods if method in result.methods]
-    prompts = sorted(path for path in folder.path.glob("prompt*/**/*") if path.is_file())
+    prompts = sorted(
+        path for pattern in ("prompt*/**/*", "lora/*") for path in folder.path.glob(pattern) if path.is_file()
+    )
     try:
         stored = {path.relative_to(folder.path).as_posix(): path.read_bytes() for path in prompts}
         stored |= {name: (folder.path / name).read_bytes() for name in ("result.json", "spec.json")}

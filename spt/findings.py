@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from spt.spec import TUNED_ITEMS, Control, Method
+from spt.spec import LORA, TUNED_ITEMS, Control, Method
 from spt.stats import ALPHA, Equivalence, PairedDifference, UnpairedDifference
 
 if TYPE_CHECKING:
     from spt.analysis import Analysis
 
 Kind = Literal[
-    "few", "format_tax", "format", "score", "knowledge", "control", "memorised", "letters", "chance", "seeds"
+    "few", "format_tax", "format", "score", "knowledge", "control", "memorised", "letters", "chance", "seeds", "lora",
 ]
 Tone = Literal["good", "bad", "neutral"]
 
@@ -68,7 +68,8 @@ def _interval(result: PairedDifference | UnpairedDifference) -> str:
     return f"95\u202f% interval {_number(result.low)} to {_number(result.high)}"
 
 
-def _evidence(result: PairedDifference) -> str:
+def evidence(result: PairedDifference) -> str:
+    """The numbers behind a comparison, as they stand in brackets."""
     return f"difference {_points(result.difference, sign=True)}, {_interval(result)}, {_p(result.p)}, n = {result.n:,}"
 
 
@@ -88,7 +89,7 @@ def _significant(result: PairedDifference | None) -> bool:
 
 def tell(analysis: Analysis) -> list[Finding]:
     """All findings, in the order in which they are best read. Nothing is said about what was not measured."""
-    parts = (_tax, _format, _score, _knowledge, _controls, _memorised, _letters, _seeds)
+    parts = (_tax, _format, _score, _knowledge, _controls, _memorised, _letters, _seeds, _lora)
     found = [finding for part in parts for finding in part(analysis)]
     items = max((cells.n for method, cells in analysis.cells.items() if method != TUNED_ITEMS), default=FEW)
     if items >= FEW or not found:
@@ -147,7 +148,7 @@ def _score(analysis: Analysis) -> Iterator[Finding]:
     if result is None:
         return
     verb = "does not measurably change" if not _significant(result) else "rises" if result.difference > 0 else "falls"
-    text = f"Exact match {verb} with the soft prompt: {_rose(result)} ({_evidence(result)})."
+    text = f"Exact match {verb} with the soft prompt: {_rose(result)} ({evidence(result)})."
     yield Finding(kind="score", tone="neutral", text=text)
 
 
@@ -180,16 +181,16 @@ def _equivalence(analysis: Analysis, baseline: Method, same: Equivalence, differ
         tone = "neutral"
     elif closed:
         head = "Knowledge changed" if zero else f"Knowledge differs from {name}"
-        text = f"{head}: {_rose(same)} ({_evidence(difference)}): the score with the soft prompt is not the score of "
+        text = f"{head}: {_rose(same)} ({evidence(difference)}): the score with the soft prompt is not the score of "
         text, tone = text + "the same knowledge.", "bad"
     elif difference.difference > 0:
         head = "More answers are right with the soft prompt" + ("" if zero else f" than {name}")
         doubt = "either the prompt added or recalled answers, or other answers never came to the point"
-        text, tone = f"{head}: {_rose(same)} ({_evidence(difference)}): {doubt}. Doubt the score.", "bad"
+        text, tone = f"{head}: {_rose(same)} ({evidence(difference)}): {doubt}. Doubt the score.", "bad"
     else:
         head = "Fewer answers are right with the soft prompt" + ("" if zero else f" than {name}")
         loss = "the score shows less than the model can answer"
-        text, tone = f"{head}: {_rose(same)} ({_evidence(difference)}): {loss}.", "bad"
+        text, tone = f"{head}: {_rose(same)} ({evidence(difference)}): {loss}.", "bad"
     return Finding(kind="knowledge", tone=tone, text=text)
 
 
@@ -219,9 +220,9 @@ def _control_knowledge(analysis: Analysis, control: Control) -> Iterator[Finding
         text, tone = f"{real} is not measurably above that of {other} ({numbers}){needed}.", "neutral"
     elif result.difference < 0:
         by = _points(-result.difference)
-        text, tone = f"{real} is below that of {other} by {by} ({rates}; {_evidence(result)}).", "neutral"
+        text, tone = f"{real} is below that of {other} by {by} ({rates}; {evidence(result)}).", "neutral"
     else:
-        text = f"{real} is above that of {other} by {_points(result.difference)} ({rates}; {_evidence(result)})"
+        text = f"{real} is above that of {other} by {_points(result.difference)} ({rates}; {evidence(result)})"
         kept = analysis.equivalent("zero_shot", "soft_prompt")
         if kept is not None and kept.verdict == "unchanged":
             within = f"unchanged from zero-shot within ±{kept.margin * 100:g} points"
@@ -331,3 +332,30 @@ def _seeds(analysis: Analysis) -> Iterator[Finding]:
     end = ": the score depends on the seed, and one seed says little." if wide else "."
     text = f"Over {score.n_seeds} seeds {', '.join(parts)}{end}"
     yield Finding(kind="seeds", tone="bad" if wide else "neutral", text=text)
+
+
+def _lora(analysis: Analysis) -> Iterator[Finding]:
+    """LoRA teaches the form with far more numbers: where both find the same, ten vectors were enough."""
+    score = analysis.comparison(LORA, "soft_prompt", "exact_match")
+    knows, same = analysis.comparison(LORA, "soft_prompt", "knowledge"), analysis.equivalent(LORA, "soft_prompt")
+    if score is None or knows is None or same is None:
+        return
+    apart = "not measurably apart from" if not _significant(score) else "above" if score.difference > 0 else "below"
+    text = f"The soft prompt's exact match is {apart} that of LoRA, tuned with the same steps on the same rows: "
+    text += f"{percent(score.rate_b)} against {percent(score.rate_a)} ({evidence(score)})."
+    yield Finding(kind="lora", tone="neutral", text=text)
+    what = "Knowledge" if analysis.closed else "The share of right answers"
+    rates = f"{percent(same.rate_b)} and {percent(same.rate_a)}"
+    tone: Tone = "neutral"
+    if same.verdict == "unchanged":
+        within = f"within ±{same.margin * 100:g} points, n = {same.n:,}"
+        text, tone = f"{what} is the same with the soft prompt and with LoRA ({rates}, {within}).", "good"
+    elif same.verdict == "changed":
+        more, less = ("the soft prompt", "LoRA") if knows.difference > 0 else ("LoRA", "the soft prompt")
+        text = f"{what} is higher with {more} than with {less} ({_rose(knows)} from LoRA to soft prompt; "
+        text += f"{evidence(knows)}): one of the two taught or cost some."
+    else:
+        needed = f": about {about(same.needed)} items would tell" if same.needed else ""
+        text = f"{what} is not measurably different with the soft prompt and with LoRA ({rates}; {_interval(knows)}, "
+        text += f"n = {same.n:,}){needed}."
+    yield Finding(kind="lora", tone=tone, text=text)

@@ -39,7 +39,7 @@ CHAT_TOKENS = 16  # what a chat template puts around a question, or an example
 _ASSUMED = {"closed": (600, 120), "short": (300, 40), "worked": (800, 800)}
 _ASKED = (
     "model", "revision", "benchmark", "precision", "shots", "virtual_tokens", "batch_size", "seeds", "control",
-    "holdout_topic", "data_dir", "answer_format", "template", "pattern",
+    "method", "holdout_topic", "data_dir", "answer_format", "template", "pattern",
 )  # fmt: skip
 
 

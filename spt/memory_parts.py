@@ -32,7 +32,7 @@ from spt.memory import Estimate, Suggestion, Workload, free_ram, gigabytes, verd
 from spt.model_checks import NF4_BYTES, read_config, skeleton, weight_bytes
 from spt.models import device, resolve_precision
 from spt.quiet import quiet
-from spt.spec import RunSpec, UserError, local_path
+from spt.spec import LORA, RunSpec, UserError, local_path
 from spt.tuning import TOKENS_AT_ONCE
 
 # Bytes beside the model's: Python, torch and transformers on a CPU; CUDA's context and its libraries' buffers on a GPU.
@@ -116,8 +116,11 @@ class Parts:
     rough: bool = False
 
 
-def estimate(config: PreTrainedConfig, precision: str, work: Workload, cuda: bool) -> Parts:
-    """What a model needs in a precision ("fp32", "bf16", "4bit") for a workload, without its weights."""
+def estimate(config: PreTrainedConfig, precision: str, work: Workload, cuda: bool, lora: bool = False) -> Parts:
+    """What a model needs in a precision ("fp32", "bf16", "4bit") for a workload, without its weights.
+
+    lora: whether LoRA is tuned as well, after the prompt; the larger of the two counts.
+    """
     model = skeleton(config, precision, cuda)
     linear = [m.weight for m in model.modules() if isinstance(m, nn.Linear) and m is not model.get_output_embeddings()]
     # A quantised matrix is unpacked where it is multiplied, one at a time.
@@ -130,9 +133,13 @@ def estimate(config: PreTrainedConfig, precision: str, work: Workload, cuda: boo
     except Exception:  # an architecture whose forward pass needs real numbers, whatever it raises then
         tuning, answers = _by_rule(config, model, work, cuda)
         rough = True
+    parameters, weights = model.num_parameters(), weight_bytes(model, bits)
+    if lora and not rough:
+        with quiet():
+            tuning = max(tuning, _lora_tuning(model, work, cuda), key=lambda parts: sum(parts.values()))
     tuning["activations"] += unpacked
     answers["work"] += unpacked
-    return Parts(model.num_parameters(), weight_bytes(model, bits), tuning, answers, rough)
+    return Parts(parameters, weights, tuning, answers, rough)
 
 
 def _stored_bits(config: PreTrainedConfig) -> float | None:
@@ -165,6 +172,16 @@ def _tuning(model: PreTrainedModel, work: Workload, cuda: bool) -> dict[str, int
     head = logits.untyped_storage().nbytes()
     losses = ids.shape[0] * work.target_tokens * logits.shape[-1] * LOGIT_COPIES
     return {"activations": live.peak - head, "logits": head + losses}
+
+
+def _lora_tuning(model: PreTrainedModel, work: Workload, cuda: bool) -> dict[str, int]:
+    """The same step with an adapter in the model, which is left there: its copies of every layer's input count too."""
+    from spt import lora  # PEFT: seconds, for the estimates that need it
+
+    adapter = lora.attach(model, seed=0)
+    trained = sum(parameter.numel() for parameter in adapter.parameters() if parameter.requires_grad)
+    # Weight, gradient and Adam's two moments of each, float32.
+    return {"LoRA and its optimizer": 16 * trained, **_tuning(model, work, cuda)}
 
 
 def _answers(model: PreTrainedModel, work: Workload) -> dict[str, int]:
@@ -241,7 +258,7 @@ def of_spec(spec: RunSpec, timeout: float = 10.0) -> Estimate:
     gguf = path is not None and not (path / "config.json").exists()
     if precision == "4bit" and (gguf or stored):
         raise UserError(f"{spec.model} cannot be loaded in 4bit, it is stored quantised: choose auto instead.")
-    parts = estimate(config, precision, work, cuda)
+    parts = estimate(config, precision, work, cuda, LORA in spec.method)
     free, capacity = torch.cuda.mem_get_info(target) if cuda else (free_ram(), _ram())
     found = Estimate(
         model=spec.model, revision=spec.revision, precision="stored" if stored else precision,
@@ -275,7 +292,8 @@ def _suggestions(found: Estimate, config: PreTrainedConfig, spec: RunSpec, quant
         changed = spec.model_copy(update=change)
         precision = str(change.get("precision", found.precision))
         with quiet():
-            parts = estimate(copy.deepcopy(config), precision, Workload.of(changed), found.cuda)
+            work = Workload.of(changed)
+            parts = estimate(copy.deepcopy(config), precision, work, found.cuda, LORA in spec.method)
         total = found.model_copy(
             update={"weights": parts.weights, "tuning": parts.tuning, "answers": parts.answers}
         ).total

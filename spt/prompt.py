@@ -11,7 +11,7 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from pydantic import BaseModel, Field, ValidationError
@@ -22,6 +22,9 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from spt.spec import UserError
+
+if TYPE_CHECKING:
+    from peft import PeftConfig
 
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
@@ -94,8 +97,15 @@ class VirtualTokens(nn.Module):
         return (total / count) ** 0.5
 
 
+def adapter_config(config: PeftConfig) -> bytes:
+    """`adapter_config.json` as PEFT writes it, which it does to a folder only."""
+    with tempfile.TemporaryDirectory() as folder:
+        config.save_pretrained(folder)
+        return (Path(folder) / ADAPTER_CONFIG).read_bytes()
+
+
 class Provenance(BaseModel):
-    """Where a soft prompt comes from; kept beside it as `spt.json`."""
+    """Where an adapter comes from; kept beside it as `spt.json`."""
 
     model: str
     revision: str | None = None
@@ -130,11 +140,8 @@ class SoftPrompt:
             token_dim=width,
             num_transformer_submodules=1,
         )
-        with tempfile.TemporaryDirectory() as folder:  # PEFT writes its config to a folder only
-            config.save_pretrained(folder)
-            adapter_config = (Path(folder) / ADAPTER_CONFIG).read_bytes()
         return {
-            ADAPTER_CONFIG: adapter_config,
+            ADAPTER_CONFIG: adapter_config(config),
             ADAPTER_WEIGHTS: save_tensors({TENSOR_NAME: self.vectors.contiguous()}, metadata={"format": "pt"}),
             PROVENANCE: self.provenance.model_dump_json(indent=2).encode(),
         }
@@ -155,16 +162,22 @@ class SoftPrompt:
             raise UserError(f"{folder} holds no soft prompt that spt saved ({type(error).__name__}).") from None
         return cls(vectors.float(), provenance)
 
-    def check_fits(self, model: str, revision: str | None, width: int) -> None:
-        """Raise UserError unless this prompt was tuned for that model: vectors mean nothing in another one's space."""
+    def check_fits(self, model: str, revision: str | None, width: int, force: bool = False) -> bool:
+        """Raise UserError unless this prompt was tuned for that model: vectors mean nothing in another one's space.
+
+        With `force` another model or revision of the same width passes, and False says that this is a transfer.
+        """
         tuned = self.provenance
         if self.vectors.shape[1] != width:
             raise UserError(
                 f"This prompt was tuned for {tuned.model} (width {self.vectors.shape[1]}) and cannot be used "
                 f"with {model} (width {width}); tune one for this model."
             )
-        if (tuned.model, tuned.revision) != (model, revision):
+        fits = (tuned.model, tuned.revision) == (model, revision)
+        if not fits and not force:
             raise UserError(
                 f"This prompt was tuned for {tuned.model} at revision {tuned.revision or 'default'}, not for {model} "
-                f"at revision {revision or 'default'}; tune one for this model."
+                f"at revision {revision or 'default'}; tune one for this model, or score it all the "
+                "same with `spt eval --force-transfer`."
             )
+        return fits

@@ -21,7 +21,7 @@ from spt.analysis import METRICS, REFERENCE, Analysis, Comparison, Metric, analy
 from spt.events import Result
 from spt.findings import percent
 from spt.metrics import MethodScores, Prediction, Rate, Verdict
-from spt.spec import METHODS, TUNED_ITEMS, Method, RunSpec, UserError
+from spt.spec import LORA, METHODS, TUNED_ITEMS, Method, RunSpec, UserError
 from spt.store import RunFolder
 from spt.ui.scores import headline
 from spt.view import Levels, RunView, count, duration, method_title, probed_levels
@@ -51,7 +51,7 @@ def html_report(folder: RunFolder) -> str:
     view = RunView.of(folder.events(), folder.spec)
     closed = any(row.options for rows in answers.values() for row in rows[:1])
     analysis = result.analysis or analyse(answers, closed, folder.spec.arms)  # None in a run of an older version
-    judged = {method: folder.verdicts(method) for method in METHODS} if result.judge else {}
+    judged = {method: folder.verdicts(method) for method in (*METHODS, LORA)} if result.judge else {}
     items = _items(answers, judged)
     return _template().render(
         run=folder.id,
@@ -160,7 +160,7 @@ def _time(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Item:
-    """One test item with the answers of the three methods, and what a judge said of them where one was asked."""
+    """One test item with the answers of the three methods and of LoRA, and what a judge said of them, if one did."""
 
     any: Prediction
     by: Mapping[Method, Prediction]
@@ -173,7 +173,7 @@ def _items(answers: Mapping[Method, Sequence[Prediction]], judged: Mapping[Metho
         for verdict in given:
             verdicts.setdefault(verdict.id, {})[method] = verdict
     by_id: dict[str, dict[Method, Prediction]] = {}
-    for method in METHODS:
+    for method in (*METHODS, LORA):
         for row in answers.get(method, ()):
             by_id.setdefault(row.id, {})[method] = row
     return [Item(next(iter(by.values())), by, verdicts.get(name, {})) for name, by in by_id.items()]
@@ -226,6 +226,8 @@ def _facts(spec: RunSpec, result: Result, view: RunView) -> list[tuple[str, str]
         ("Held-out topic", spec.holdout_topic),
         ("Soft prompt", f"{count(spec.virtual_tokens, 'vector')}, {tuning.trainable_parameters:,} trained numbers"),
         ("Share of the model", f"{tuning.trainable_share * 100:.2g}\u202f%"),
+        ("LoRA", f"{result.lora.trainable_parameters:,} trained numbers, {_time(result.lora.seconds)}"
+         if result.lora else None),
         ("Tuning", f"{count(tuning.steps, 'step')} of {count(spec.batch_size, 'row')}, {_time(tuning.seconds)}"),
         ("Learning rate", f"{spec.learning_rate:g}{f' × RMS {loaded.embedding_rms:.3g}' if loaded else ''}"),
         ("Seed", f"{spec.seed}" if spec.seeds == 1 else f"{spec.seed} to {spec.seed + spec.seeds - 1}"),

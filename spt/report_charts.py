@@ -27,7 +27,7 @@ def colour(method: Method) -> str:
     """The class that carries a method's colour: further seeds share that of the soft prompt."""
     known = {
         "zero_shot": "zero", "few_shot": "few", "soft_prompt": "soft", "shuffled": "shuffled", "valid-format": "valid",
-        "tuned_items": "tuned",
+        "tuned_items": "tuned", "lora": "lora",
     }  # fmt: skip
     return known.get(method, "seed")
 

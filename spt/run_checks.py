@@ -47,6 +47,14 @@ def context_length(loaded: LoadedModel) -> int | None:
     return limit
 
 
+def takes_lora(loaded: LoadedModel) -> None:
+    """Raise UserError where LoRA finds no place in this model: better now than after all other methods."""
+    from spt import lora  # PEFT: seconds, for the runs that need it
+
+    lora.attach(loaded.model, seed=0)
+    lora.remove(loaded.model)
+
+
 def length(loaded: LoadedModel, evaluator: Evaluator, items: Sequence[Example]) -> None:
     """Raise UserError where the longest prompt and its answer do not fit the model's context."""
     limit = context_length(loaded)

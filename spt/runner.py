@@ -20,7 +20,7 @@ from spt.events import Message, RunFailed, RunStopped
 from spt.files import disk_errors, write_atomic
 from spt.home import home, make_home
 from spt.out_of_memory import is_out_of_memory
-from spt.spec import UserError
+from spt.spec import RunSpec, UserError
 from spt.store import RunFolder, Status, Store
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from spt.experiment import ModelCache
     from spt.judge import Judge, JudgeSettings
     from spt.questions import Ask, Reply
+    from spt.transfer import Done, PromptScores
 
 log = logging.getLogger(__name__)
 
@@ -140,6 +141,30 @@ def answer(
 
         with quiet(), _memory_errors(), disk_errors(home()):
             return asking.answer(folder, ask, cache, listen)
+
+
+def eval_prompt(
+    folder: RunFolder,
+    spec: RunSpec,
+    force: bool,
+    listen: Callable[[Done], None] = lambda at: None,
+    report: Callable[[str], None] = lambda note: None,
+) -> PromptScores:
+    """Score the stored prompt of a run with these settings (`transfer.settings_of`), on the device once it is free.
+
+    Nothing of the run is changed. Raises UserError as `transfer.evaluate` does, and where the device is busy.
+    """
+    from spt.quiet import quiet
+    from spt.transfer import evaluate
+
+    work = evaluate(folder, spec, force, report)
+    with _device(folder, wait=False, leave=lambda: False), quiet(), _memory_errors(), closing(work):
+        while True:
+            try:
+                listen(next(work))
+            except StopIteration as end:
+                scores: PromptScores = end.value
+                return scores
 
 
 def _load(folder: RunFolder, cache: ModelCache) -> None:

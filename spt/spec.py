@@ -16,14 +16,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 Precision = Literal["auto", "fp32", "bf16", "4bit"]
 ChatTemplate = Literal["auto", "on", "off"]
 Control = Literal["shuffled", "valid-format"]
+Further = Literal["lora"]
 Method = str  # one of METHODS, or the name of a further arm of the run (`RunSpec.arms`)
 METHODS: tuple[Method, ...] = ("zero_shot", "few_shot", "soft_prompt")
 TUNED_ITEMS: Method = "tuned_items"  # the soft prompt's answers to rows that it was tuned on
+LORA: Method = "lora"
 
 # Part of the hash: raised whenever the same settings would give other numbers than before.
 PROTOCOL = 1
 # Settings that came later. At their defaults they are no part of the hash, so older runs keep their ids.
-_LATER = ("seeds", "control", "holdout_topic", "data_dir", "answer_format", "template", "pattern")
+_LATER = ("seeds", "control", "method", "holdout_topic", "data_dir", "answer_format", "template", "pattern")
 
 
 class Arm(NamedTuple):
@@ -100,6 +102,9 @@ class RunSpec(BaseModel):
     control: tuple[Control, ...] = Field(
         (), description="tuned along: shuffled = on answers permuted among rows, valid-format = on any in the form"
     )
+    method: tuple[Further, ...] = Field(
+        (), description="further method to compare with: lora, an adapter tuned on the same rows with the same steps"
+    )
     holdout_topic: str | None = Field(None, description="tune on all other topics and test on this one alone")
     data_dir: str | None = Field(None, description="folder of <hub id>/<config>/<split>.jsonl in place of the hub")
     answer_format: str | None = Field(None, description="own file: option-copy, hash, phrase, boxed or pattern")
@@ -127,10 +132,10 @@ class RunSpec(BaseModel):
     def _absolute_folder(cls, folder: str | None) -> str | None:
         return None if not folder else _resolved(folder)
 
-    @field_validator("control")
+    @field_validator("control", "method")
     @classmethod
-    def _each_once(cls, controls: tuple[Control, ...]) -> tuple[Control, ...]:
-        return tuple(sorted(set(controls)))
+    def _each_once(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(sorted(set(names)))
 
     @property
     def arms(self) -> tuple[Arm, ...]:
@@ -140,9 +145,9 @@ class RunSpec(BaseModel):
 
     @property
     def methods(self) -> tuple[Method, ...]:
-        """All that this run answers with: the three methods, the further arms, and the tuned items where there are."""
+        """All that this run answers with: the three methods, further arms with the tuned items, and further methods."""
         further = [arm.name for arm in self.arms[1:]]
-        return (*METHODS, *further, *([TUNED_ITEMS] if further else []))
+        return (*METHODS, *further, *([TUNED_ITEMS] if further else []), *self.method)
 
     @classmethod
     def parse(cls, **settings: Any) -> RunSpec:

@@ -5,8 +5,10 @@
               predictions/<method>.jsonl   one scored answer a line
               verdicts/<method>.jsonl      what a judge said of each answer, where one was asked
               checkpoint.safetensors  the prompt and its optimizer after the last step; gone once the run is finished
+              checkpoint-lora.safetensors   the same of LoRA, where the run has it
               prompt/                 the tuned prompt, a PEFT adapter
               prompts/<arm>/          those of further seeds and controls
+              lora/                   the tuned LoRA weights, a PEFT adapter
               result.json             written last: its presence means finished
               owner                   hash of the browser that started it, where a page has several visitors
               .notice.json            what the worker has to say of a finished run: judging, or why that failed
@@ -64,7 +66,7 @@ from spt.files import (
 from spt.home import make_home, runs_root
 from spt.metrics import Prediction, Verdict
 from spt.run_files import check_schema, damaged, parse_json, read_spec, read_text
-from spt.spec import Method, RunSpec, UserError
+from spt.spec import LORA, Method, RunSpec, UserError
 
 log = logging.getLogger(__name__)
 
@@ -87,8 +89,10 @@ class RunFolder:
         self.spec = spec
         self.id = path.name
         self.prompt = path / "prompt"  # exists once tuning is done; those of further arms are under `prompts`
+        self.lora = path / "lora"
         self._events = path / "events.jsonl"
         self._checkpoint = path / "checkpoint.safetensors"
+        self._lora_checkpoint = path / "checkpoint-lora.safetensors"
         self._result = path / "result.json"
         self._stop = path / ".stop"
         self._notice = path / ".notice.json"
@@ -107,14 +111,15 @@ class RunFolder:
                 append_lines(self._predictions(message.method), [row.model_dump_json() for row in message.rows])
             case Checkpoint():
                 data = save(dict(message.tensors), metadata={"step": str(message.step)})
-                write_atomic(self._checkpoint, data)
+                write_atomic(self._lora_checkpoint if message.method == LORA else self._checkpoint, data)
             case PromptFiles():
-                real = message.arm == "soft_prompt"
-                write_folder(self.prompt if real else self.path / "prompts" / message.arm, message.files)
+                own = {"soft_prompt": self.prompt, LORA: self.lora}
+                write_folder(own.get(message.arm, self.path / "prompts" / message.arm), message.files)
             case RunFinished():
                 append_line(self._events, message.model_dump_json(by_alias=True))
                 write_atomic(self._result, message.result.model_dump_json(by_alias=True, indent=1).encode())
                 self._checkpoint.unlink(missing_ok=True)
+                self._lora_checkpoint.unlink(missing_ok=True)
             case _:
                 append_line(self._events, message.model_dump_json())
 
@@ -171,7 +176,8 @@ class RunFolder:
         """What `experiment.run` needs to go on."""
         predictions = {method: tuple(self.predictions(method)) for method in self.spec.methods}
         return ResumeState(
-            checkpoint=self._read_checkpoint(),
+            checkpoint=_read_checkpoint(self._checkpoint, "soft_prompt"),
+            lora_checkpoint=_read_checkpoint(self._lora_checkpoint, LORA),
             predictions={method: rows for method, rows in predictions.items() if rows},
             events=tuple(self.events()),
         )
@@ -303,9 +309,10 @@ class RunFolder:
         """`reset`, for the process that holds `lock()`."""
         with disk_errors(self.path):
             # The result goes first: killed in between, this is an interrupted run, not a finished one without answers.
-            for path in (self._result, self._checkpoint, self._stop, self._notice, self._events):
+            checkpoints = (self._checkpoint, self._lora_checkpoint)
+            for path in (self._result, *checkpoints, self._stop, self._notice, self._events):
                 path.unlink(missing_ok=True)
-            for name in ("predictions", "verdicts", "prompt", "prompts"):
+            for name in ("predictions", "verdicts", "prompt", "prompts", "lora"):
                 shutil.rmtree(self.path / name, ignore_errors=True)
 
     def delete(self) -> None:
@@ -331,16 +338,6 @@ class RunFolder:
         except ValidationError:
             log.warning("%s: an unreadable line was left out of the events", self.path)
             return None
-
-    def _read_checkpoint(self) -> Checkpoint | None:
-        if not self._checkpoint.exists():
-            return None
-        try:
-            with safe_open(self._checkpoint, framework="numpy") as file:
-                step = int(file.metadata()["step"])
-                return Checkpoint(step=step, tensors={name: file.get_tensor(name) for name in file.keys()})  # noqa: SIM118
-        except (SafetensorError, KeyError, TypeError, ValueError) as error:
-            raise UserError(damaged(self._checkpoint)) from error
 
     def _is_locked(self) -> bool:
         """Whether someone has the lock. A shared probe: readers that ask at the same moment do not see each other."""
@@ -423,3 +420,14 @@ class Store:
 
 def _lines(rows: Sequence[BaseModel]) -> bytes:
     return "".join(f"{row.model_dump_json()}\n" for row in rows).encode()
+
+
+def _read_checkpoint(path: Path, method: Method) -> Checkpoint | None:
+    if not path.exists():
+        return None
+    try:
+        with safe_open(path, framework="numpy") as file:
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            return Checkpoint(int(file.metadata()["step"]), tensors, method)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise UserError(damaged(path)) from error

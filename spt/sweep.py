@@ -6,6 +6,7 @@
       - {model: meta-llama/Llama-3.2-1B, precision: 4bit}      # any setting of a run, for this model alone
     benchmarks: [arc_easy, gsm8k]
     seeds: [0, 1, 2]
+    methods: [lora]                                            # to compare with, in every run
     settings: {items: 256}                                     # of all runs
 
 Each combination is one RunSpec, so one run folder: what is finished is never run again, whoever ran it, and a sweep
@@ -25,7 +26,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spt.benchmarks import canonical
-from spt.events import Message
+from spt.events import Message, phases_of
 from spt.home import make_home
 from spt.preflight import preflight
 from spt.spec import RunSpec, UserError
@@ -53,6 +54,7 @@ class Grid(BaseModel):
     models: list[str | Settings] = Field(min_length=1)
     benchmarks: list[str] = Field(min_length=1)
     seeds: list[int] = Field(default=[0], min_length=1)
+    methods: list[str] = []
     settings: Settings = {}
 
 
@@ -126,8 +128,11 @@ def _sweep(grid: Grid) -> Sweep:
     for name in ("model", "benchmark", "seed"):
         if name in grid.settings:
             raise UserError(f"settings hold no {name!r}: it is listed under `{name}s`.")
+    if grid.methods and "method" in grid.settings:
+        raise UserError("give `methods`, or `method` among the settings, not both.")
+    common = {**grid.settings, "method": grid.methods} if grid.methods else grid.settings
     specs = [
-        canonical(RunSpec.parse(**{**grid.settings, **model, "benchmark": benchmark, "seed": seed}))
+        canonical(RunSpec.parse(**{**common, **model, "benchmark": benchmark, "seed": seed}))
         for model in models
         for benchmark in grid.benchmarks
         for seed in grid.seeds
@@ -232,7 +237,14 @@ class _History:
         items = spec.items / earlier.items
         arms = max(1, len(spec.arms) - 1) / max(1, len(earlier.arms) - 1)
         scale = {"load": 1.0, "tuning": steps, "controls": items * arms}
-        return sum(taken * scale.get(phase, items) for phase, taken in seconds.items()), memory
+        # LoRA, as far as the earlier run had none: as one more prompt.
+        seconds = {
+            "lora_tuning": seconds.get("tuning", 0.0) / len(earlier.arms),
+            "lora": seconds.get("soft_prompt", 0.0),
+            **seconds,
+        }
+        scale["lora_tuning"] = spec.steps * spec.batch_size / (earlier.steps * earlier.batch_size)
+        return sum(seconds.get(phase, 0.0) * scale.get(phase, items) for phase in phases_of(spec)), memory
 
 
 # ---- doing it

@@ -1,4 +1,4 @@
-"""Soft-prompt tuning: AdamW on ten vectors under a frozen model.
+"""Soft-prompt tuning: AdamW on ten vectors under a frozen model. `spt.lora` takes the same steps on its own weights.
 
 Stated by the authors (arXiv:2606.12117): 10 vectors, 80 steps, about 640 samples. Optimizer, learning rate, schedule,
 initial vectors and loss mask are not; those here are spt's defaults, calibrated in docs/calibration.md.
@@ -11,9 +11,10 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from spt.batching import Prefix, last_logits, left_pad, shared_prefix
@@ -21,10 +22,12 @@ from spt.events import Checkpoint, MemoryReduced, StepLoss
 from spt.models import LoadedModel
 from spt.out_of_memory import is_out_of_memory, release
 from spt.prompt import VirtualTokens
-from spt.spec import RunSpec
+from spt.spec import Method, RunSpec
 
 WARMUP_STEPS = 5
 MAX_GRAD_NORM = 1.0
+TuningKind = Literal["tuning", "lora_tuning"]
+_MOMENTS = ("exp_avg", "exp_avg_sq")  # of Adam, by torch's names
 # Of one forward pass. A CPU is busy with a few hundred already; a GPU takes the rows of all arms together.
 TOKENS_AT_ONCE = {"cpu": 512, "cuda": 32_768}
 
@@ -82,43 +85,48 @@ def tuned_items_of(spec: RunSpec, train_size: int) -> list[int]:
     return random.Random(f"tuned-{spec.seed}").sample(seen, min(spec.items, len(seen)))
 
 
-class Tuner:
-    """Tunes the vectors in `virtual` on training rows, one optimizer step a call.
+class Steps:
+    """Optimizer steps on a frozen model, one a call: what the tuning of soft prompts and of LoRA share.
 
-    The arms of a run (further seeds, controls) are tuned together: `rows[a]` are the training rows of arm `a` by index,
-    with the virtual ids of its own vectors. The model is frozen and AdamW works element by element, so an arm learns
-    what it would learn alone.
+    Both take the same rows in the same order, and the same loss, clipping and warm-up. `rows[a]` are the training rows
+    of arm `a` by index. Where memory runs out a step goes on in halves (`notices`), and a checkpoint holds all that is
+    needed to go on bit for bit.
     """
+
+    method: Method
+    what: TuningKind  # in the notices
 
     def __init__(
         self,
         loaded: LoadedModel,
-        virtual: VirtualTokens,
+        parameters: Sequence[nn.Parameter],
         rows: Sequence[Mapping[int, TrainingRow]],
         train_size: int,
         spec: RunSpec,
+        peak_rate: float,
+        prefix: Prefix | None = None,
         tokens_at_once: int | None = None,
     ) -> None:
-        """`tokens_at_once`: of one forward pass, where less than usual is known to fit."""
-        assert virtual.vectors is not None, "set the initial vectors first"
-        self.loaded, self.rows, self.train_size, self.spec = loaded, rows, train_size, spec
-        self.vectors = virtual.vectors
+        """`prefix`: of all rows, where no gradient reaches it. `tokens_at_once`: where less than usual is known to
+        fit."""
+        self.loaded, self.parameters, self.rows, self.train_size, self.spec = loaded, parameters, rows, train_size, spec
+        self.arms = spec.arms[: len(rows)]
+        self.prefix, self.peak_rate = prefix, peak_rate
         self.tokens_at_once = tokens_at_once or TOKENS_AT_ONCE[loaded.device.type]
         self.notices: list[MemoryReduced] = []  # for the caller to take
-        texts = [row.context + row.target for own in rows for row in own.values()]
-        head = shared_prefix(loaded, texts, 0, frozen_below=virtual.first_id)
-        self.prefix = Prefix.of(loaded, texts[0][:head]) if head else None
-        self.peak_rate = spec.learning_rate * virtual.rms()
         self.step_done = 0
-        self.optimizer = torch.optim.AdamW([self.vectors], lr=self.peak_rate, weight_decay=0.0)
+        self.optimizer = torch.optim.AdamW(parameters, lr=peak_rate, weight_decay=0.0)
 
-    def step(self) -> StepLoss:
-        """One update; a loss is the mean over the target tokens of the arm's batch, before the update."""
+    def _update(self) -> tuple[list[float], list[float], float, float]:
+        """One update; gives the losses and gradient norms of the arms, the learning rate, and the seconds it took.
+
+        A loss is the mean over the target tokens of the arm's batch, before the update.
+        """
         start = time.perf_counter()
         step = self.step_done + 1
         batches = [
             [rows[i] for i in rows_of_step(step, self.spec.batch_size, self.train_size, arm.seed)]
-            for arm, rows in zip(self.spec.arms, self.rows, strict=True)
+            for arm, rows in zip(self.arms, self.rows, strict=True)
         ]
         rate = self.peak_rate * min(1.0, step / WARMUP_STEPS)
         self.optimizer.param_groups[0]["lr"] = rate
@@ -126,14 +134,7 @@ class Tuner:
         norms = self._clip()
         self.optimizer.step()
         self.step_done = step
-        return StepLoss(
-            step=step,
-            loss=losses[0],
-            learning_rate=rate,
-            grad_norm=norms[0],
-            seconds=time.perf_counter() - start,
-            arms={arm.name: loss for arm, loss in list(zip(self.spec.arms, losses, strict=True))[1:]},
-        )
+        return losses, norms, rate, time.perf_counter() - start
 
     def _backward(self, batches: Sequence[Sequence[TrainingRow]]) -> list[float]:
         """Gradient and losses of a step. Where memory runs out, the step begins again with half as many tokens at once.
@@ -156,7 +157,7 @@ class Tuner:
                 f"The device ran out of memory in tuning: rows now go through the model {smaller} tokens at once. "
                 "The gradient is summed up over them, so the numbers stay the same."
             )
-            self.notices.append(MemoryReduced(what="tuning", at_once=smaller, detail=detail))
+            self.notices.append(MemoryReduced(what=self.what, at_once=smaller, detail=detail))
 
     def _half(self, batches: Sequence[Sequence[TrainingRow]]) -> int | None:
         """Half the tokens of the largest part that a step has now; None where every part is a single row."""
@@ -167,6 +168,69 @@ class Tuner:
 
     def _clip(self) -> list[float]:
         """Clip the gradient of each arm by itself; returns the norms before that."""
+        raise NotImplementedError
+
+    def checkpoint(self) -> Checkpoint:
+        """All that `restore` needs to go on bit for bit: what is tuned and Adam's moments, end to end."""
+        states = [self.optimizer.state[parameter] for parameter in self.parameters]
+        tensors = {"vectors": self.parameters, **{name: [state[name] for state in states] for name in _MOMENTS}}
+        flat = {name: torch.cat([t.detach().flatten() for t in each]).float().cpu() for name, each in tensors.items()}
+        return Checkpoint(self.step_done, {name: tensor.numpy().copy() for name, tensor in flat.items()}, self.method)
+
+    @torch.no_grad()
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Take up what is tuned, moments and step of a checkpoint."""
+        sizes = [parameter.numel() for parameter in self.parameters]
+        kept = {n: torch.from_numpy(a.copy()).flatten().split(sizes) for n, a in checkpoint.tensors.items()}
+        for i, parameter in enumerate(self.parameters):
+            own = {name: parts[i].view_as(parameter).to(parameter.device) for name, parts in kept.items()}
+            parameter.copy_(own["vectors"])
+            step = torch.tensor(float(checkpoint.step))
+            self.optimizer.state[parameter] = {"step": step, **{name: own[name].clone() for name in _MOMENTS}}
+        self.step_done = checkpoint.step
+
+
+class Tuner(Steps):
+    """Tunes the vectors in `virtual` on training rows, one optimizer step a call.
+
+    The arms of a run (further seeds, controls) are tuned together: `rows[a]` are the training rows of arm `a` by index,
+    with the virtual ids of its own vectors. The model is frozen and AdamW works element by element, so an arm learns
+    what it would learn alone.
+    """
+
+    method, what = "soft_prompt", "tuning"
+
+    def __init__(
+        self,
+        loaded: LoadedModel,
+        virtual: VirtualTokens,
+        rows: Sequence[Mapping[int, TrainingRow]],
+        train_size: int,
+        spec: RunSpec,
+        tokens_at_once: int | None = None,
+    ) -> None:
+        """`tokens_at_once`: of one forward pass, where less than usual is known to fit."""
+        assert virtual.vectors is not None, "set the initial vectors first"
+        self.vectors = virtual.vectors
+        texts = [row.context + row.target for own in rows for row in own.values()]
+        head = shared_prefix(loaded, texts, 0, frozen_below=virtual.first_id)
+        prefix = Prefix.of(loaded, texts[0][:head]) if head else None
+        rate = spec.learning_rate * virtual.rms()
+        super().__init__(loaded, [self.vectors], rows, train_size, spec, rate, prefix, tokens_at_once)
+
+    def step(self) -> StepLoss:
+        """One update of all arms."""
+        losses, norms, rate, seconds = self._update()
+        return StepLoss(
+            step=self.step_done,
+            loss=losses[0],
+            learning_rate=rate,
+            grad_norm=norms[0],
+            seconds=seconds,
+            arms={arm.name: loss for arm, loss in list(zip(self.arms, losses, strict=True))[1:]},
+        )
+
+    def _clip(self) -> list[float]:
         assert self.vectors.grad is not None
         norms = []
         for gradient in self.vectors.grad.split(self.spec.virtual_tokens):
@@ -175,29 +239,11 @@ class Tuner:
             norms.append(norm.item())
         return norms
 
-    def checkpoint(self) -> Checkpoint:
-        """All that `restore` needs to go on bit for bit: vectors and Adam's moments."""
-        state = self.optimizer.state[self.vectors]
-        tensors = {"vectors": self.vectors.detach(), "exp_avg": state["exp_avg"], "exp_avg_sq": state["exp_avg_sq"]}
-        return Checkpoint(self.step_done, {name: t.float().cpu().numpy().copy() for name, t in tensors.items()})
-
-    @torch.no_grad()
-    def restore(self, checkpoint: Checkpoint) -> None:
-        """Take up vectors, moments and step of a checkpoint."""
-        tensors = {n: torch.from_numpy(a.copy()).to(self.vectors.device) for n, a in checkpoint.tensors.items()}
-        self.vectors.copy_(tensors["vectors"])
-        self.optimizer.state[self.vectors] = {
-            "step": torch.tensor(float(checkpoint.step)),
-            "exp_avg": tensors["exp_avg"],
-            "exp_avg_sq": tensors["exp_avg_sq"],
-        }
-        self.step_done = checkpoint.step
-
 
 def backward(
     loaded: LoadedModel, batches: Sequence[Sequence[TrainingRow]], tokens_at_once: int, prefix: Prefix | None
 ) -> list[float]:
-    """Add the gradient of every arm's loss to its vectors; returns the losses.
+    """Add the gradient of every arm's loss to what it tunes; returns the losses.
 
     `batches[a]` are the rows of arm `a`. Its loss is the mean cross-entropy in nats over the target tokens of its rows,
     answer and end token alone. The rows go through the model in parts of like length, so that little is padding; the

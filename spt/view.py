@@ -17,6 +17,7 @@ from spt.events import (
     PHASES,
     DataLoaded,
     Event,
+    LoraStep,
     MemoryReduced,
     MethodScored,
     ModelLoaded,
@@ -30,10 +31,11 @@ from spt.events import (
     RunStarted,
     RunStopped,
     StepLoss,
+    last_method,
     phases_of,
 )
 from spt.metrics import MethodScores, Prediction
-from spt.spec import TUNED_ITEMS, Method, RunSpec
+from spt.spec import LORA, TUNED_ITEMS, Method, RunSpec
 
 PHASE_TITLES: dict[Phase, str] = {
     "load": "Loading model and benchmark",
@@ -42,6 +44,8 @@ PHASE_TITLES: dict[Phase, str] = {
     "tuning": "Tuning the soft prompt",
     "soft_prompt": "Soft-prompt answers",
     "controls": "Answers with seeds and controls",
+    "lora_tuning": "Tuning LoRA",
+    "lora": "LoRA answers",
 }
 METHOD_TITLES: dict[Method, str] = {
     "zero_shot": "Zero-shot",
@@ -50,15 +54,17 @@ METHOD_TITLES: dict[Method, str] = {
     "shuffled": "Control: shuffled",
     "valid-format": "Control: valid form",
     TUNED_ITEMS: "On tuned items",
-    "lora": "LoRA",
+    LORA: "LoRA",
 }
 
+TUNINGS: tuple[Phase, ...] = ("tuning", "lora_tuning")
 BASELINES: tuple[Method, ...] = ("zero_shot", "few_shot")
 Levels = dict[Method, MethodScores]
 
 # Shares of a whole run, for the bar only. Fixed, since shares that follow the clock make a bar run backwards.
 _WEIGHTS: dict[Phase, float] = {
     "load": 0.05, "zero_shot": 0.15, "few_shot": 0.2, "tuning": 0.45, "soft_prompt": 0.15, "controls": 0.4,
+    "lora_tuning": 0.45, "lora": 0.15,
 }  # fmt: skip
 
 
@@ -107,6 +113,7 @@ class RunView:
     model: ModelLoaded | None = None
     data: DataLoaded | None = None
     losses: dict[int, StepLoss] = field(default_factory=dict)  # by step, in order
+    lora_losses: dict[int, LoraStep] = field(default_factory=dict)  # by step, in order
     probes: dict[int, Probe] = field(default_factory=dict)  # by step, in order
     scores: dict[Method, MethodScores] = field(default_factory=dict)
     result: Result | None = None
@@ -228,13 +235,15 @@ class RunView:
                 self.losses[event.step] = event
                 self._paces["tuning"].detail = ""
                 self._advance("tuning", event.step)
+            case LoraStep():
+                self.lora_losses[event.step] = event
+                self._advance("lora_tuning", event.step)
             case Probe():
                 self.probes[event.step] = event
             case MethodScored():
                 self.scores[event.method] = event.scores
                 for phase in PHASES:
-                    last = self.spec.methods[-1] if phase == "controls" else phase
-                    self._paces[phase].complete |= event.method == last
+                    self._paces[phase].complete |= event.method == last_method(phase)
             case MemoryReduced():
                 self.notices.append(event.detail)
             case RunStopped():
@@ -254,7 +263,7 @@ class RunView:
 
     def _total(self, phase: Phase) -> int | None:
         pace = self._paces[phase]
-        if phase == "tuning":
+        if phase in TUNINGS:
             return self.spec.steps
         if phase == "load" or pace.total is not None:
             return pace.total
@@ -265,8 +274,8 @@ class RunView:
     def _fraction(self, phase: Phase) -> float:
         if phase == "load":
             return 1.0 if self.model and self.data else self._paces["load"].fraction
-        if phase == "tuning":
-            return min(self._paces["tuning"].done / self.spec.steps, 1.0)
+        if phase in TUNINGS:
+            return min(self._paces[phase].done / self.spec.steps, 1.0)
         return self._paces[phase].fraction
 
     def _seconds_left(self, phase: Phase) -> float | None:
@@ -278,7 +287,10 @@ class RunView:
         if total is None:
             return None
         rate = pace.rate
-        if rate is None and phase != "tuning":
+        if rate is None and phase == "lora_tuning":  # a step is much like one of the soft prompt alone
+            tuning = self._paces["tuning"].rate
+            rate = None if tuning is None else tuning / len(self.spec.arms)
+        elif rate is None and phase != "tuning":
             # Answers of another method, of the same items by the same model, are a fair guess until this one has begun.
             rates = [self._paces[other].rate for other in ("zero_shot", "few_shot")]
             rate = next((known for known in rates if known is not None), None)

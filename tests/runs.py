@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from spt.events import Event, Probe, StepLoss
+from spt.events import Event, LoraStep, Probe, StepLoss
 from spt.spec import RunSpec
 from spt.store import RunFolder, Store
 
@@ -29,11 +29,17 @@ def outcome(folder: RunFolder) -> dict[str, Any]:
     events = folder.events()
     result = folder.result()
     assert result is not None
+    adapters = [path for pattern in ("prompt*/**/*.*", "lora/*") for path in folder.path.glob(pattern)]
+    losses, lora = (
+        sorted({(e.step, e.loss, e.grad_norm, e.learning_rate) for e in events if isinstance(e, kind)})
+        for kind in (StepLoss, LoraStep)
+    )
     return {
-        "losses": sorted({(e.step, e.loss, e.grad_norm, e.learning_rate) for e in events if isinstance(e, StepLoss)}),
+        "losses": losses,
+        "lora": (lora, None if result.lora is None else result.lora.model_dump(exclude={"seconds"})),
         "probes": {e.step: e.model_dump(exclude={"time"}) for e in events if isinstance(e, Probe)},
         "predictions": {method: folder.predictions(method) for method in folder.spec.methods},
-        "prompt": {str(p.relative_to(folder.path)): p.read_bytes() for p in folder.path.glob("prompt*/**/*.*")},
+        "prompt": {str(path.relative_to(folder.path)): path.read_bytes() for path in adapters},
         "methods": result.methods,
         "tuning": result.tuning.model_dump(exclude={"seconds"}),
     }

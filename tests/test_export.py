@@ -38,6 +38,14 @@ def table(archive: zipfile.ZipFile) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(archive.read("predictions.csv").decode(), newline="")))
 
 
+def test_the_zip_holds_lora() -> None:
+    folder = whole_run(RunSpec(items=4, steps=2, method=("lora",)))
+    archive = zipped(folder)
+    assert {f"lora/{name}" for name in PROMPT} < set(archive.namelist())
+    assert archive.read("lora/spt.json") == (folder.lora / "spt.json").read_bytes()
+    assert {row["method"] for row in table(archive)} == {"zero_shot", "few_shot", "soft_prompt", "lora"}
+
+
 def test_the_zip_holds_everything_of_the_run() -> None:
     folder = whole_run(OPEN)
     archive = zipped(folder)

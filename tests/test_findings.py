@@ -268,3 +268,32 @@ def test_the_order_of_findings() -> None:
 def test_numbers_in_words() -> None:
     assert [about(n) for n in (7, 52, 99, 101, 113, 1234, 98765)] == ["7", "52", "99", "110", "120", "1,300", "99,000"]
     assert [percent(x) for x in (0, 0.125, 0.625, 1)] == ["0\u202f%", "12\u202f%", "62\u202f%", "100\u202f%"]
+
+
+def about_lora(lora: Rows, soft: Rows, closed: bool = False) -> list[str]:
+    found = said(analyse({"lora": lora, "soft_prompt": soft}, closed=closed, arms=ARMS), "lora")
+    return [f"{finding.tone}: {plain(finding)}" for finding in found]
+
+
+def test_lora_beside_the_soft_prompt() -> None:
+    score, knowledge = about_lora(rows(512, 210, 512), rows(512, 212, 512))
+    assert score.startswith(
+        "neutral: The soft prompt's exact match is not measurably apart from that of LoRA, tuned with the same steps "
+        "on the same rows: 41 % against 41 % (difference 0 points, 95 % interval "
+    )
+    assert knowledge == (
+        "good: The share of right answers is the same with the soft prompt and with LoRA (41 % and 41 %, within "
+        "±5 points, n = 512)."
+    )
+    score, knowledge = about_lora(rows(512, 300, 512), rows(512, 210, 512))
+    assert "exact match is below that of LoRA" in score and "41 % against 59 % (difference −18 points" in score
+    assert knowledge.startswith(
+        "neutral: The share of right answers is higher with LoRA than with the soft prompt (59 % → 41 % from LoRA to "
+        "soft prompt; difference −18 points"
+    )
+    score, knowledge = about_lora(closed_rows(64, 20, "ABCD"), closed_rows(64, 24, "ABCD"), closed=True)
+    assert knowledge.startswith("neutral: Knowledge is not measurably different with the soft prompt and with LoRA")
+    assert "items would tell" in knowledge
+    score, _ = about_lora(rows(512, 210, 200), rows(512, 210, 512))
+    assert "exact match is above that of LoRA" in score
+    assert not said(analyse({"soft_prompt": rows(512, 9, 9)}, closed=False, arms=ARMS), "lora")

@@ -53,6 +53,14 @@ def headings(html: str) -> list[str]:
     return [re.sub(r"<[^>]*>", "", text) for text in re.findall(r"<h2>(.*?)</h2>", html)]
 
 
+def test_lora_stands_beside_the_others() -> None:
+    html = html_report(whole_run(EVERYTHING.model_copy(update={"method": ("lora",)})))
+    page = Page(html)
+    assert "2,442,240 trained numbers" in page.text and "LoRA → Soft prompt" in page.text
+    assert html.count('class="reply lora') == 8 and "--columns:4" in html
+    assert "that of LoRA" in page.text and '<tr class="lora further">' in html
+
+
 def test_a_run_with_everything_shows_everything() -> None:
     folder = whole_run(EVERYTHING, judged=True)
     html = html_report(folder)

@@ -18,7 +18,8 @@ def test_the_run_id_is_stable_and_follows_every_setting() -> None:
     changes = {
         "model": "other", "revision": "r", "benchmark": "trivia", "precision": "fp32", "chat_template": "off",
         "shots": 2, "virtual_tokens": 3, "steps": 7, "batch_size": 2, "learning_rate": 0.5, "seed": 9, "items": 5,
-        "probe_every": 1, "probe_items": 2, "seeds": 3, "control": ("shuffled",), "holdout_topic": "history",
+        "probe_every": 1, "probe_items": 2, "seeds": 3, "control": ("shuffled",), "method": ("lora",),
+        "holdout_topic": "history",
         "data_dir": "data", "answer_format": "phrase", "template": "<{answer}>", "pattern": "<(.*)>",
     }  # fmt: skip
     assert set(changes) == set(RunSpec.model_fields)
@@ -39,6 +40,16 @@ def test_the_arms_are_the_prompts_tuned_together() -> None:
         ("shuffled", 4, "shuffled"),
         ("valid-format", 4, "valid-format"),
     ]
+
+
+def test_further_methods_come_last_and_are_repeated_in_the_command() -> None:
+    spec = RunSpec(method=("lora", "lora"), control=("shuffled",))
+    assert spec.methods == ("zero_shot", "few_shot", "soft_prompt", "shuffled", "tuned_items", "lora")
+    assert RunSpec(method=("lora",)).methods[-2:] == ("soft_prompt", "lora")
+    assert spec.command().endswith("--control shuffled --method lora")
+    assert [arm.name for arm in RunSpec(method=("lora",)).arms] == ["soft_prompt"], "LoRA is no soft prompt"
+    with pytest.raises(UserError, match="--method 'full' is not possible"):
+        RunSpec.parse(method=["full"])
 
 
 @pytest.mark.parametrize("model", ["org/Näme 7B!", "/a/folder/", "../..", "é" * 300])

@@ -145,6 +145,17 @@ def test_a_sweep_that_is_broken_off_goes_on_with_the_same_results(
         assert outcome(Store().get(spec.run_id)) == outcome(whole.get(spec.run_id))
 
 
+def test_methods_is_short_for_a_setting(tmp_path: Path) -> None:
+    given = {"models": ["a/b"], "benchmarks": ["capitals"]}
+    short = read(write(tmp_path / "a.yaml", **given, methods=["lora"]))
+    assert short.specs == read(write(tmp_path / "b.yaml", **given, settings={"method": ["lora"]})).specs
+    assert short.specs[0].methods[-1] == "lora"
+    with pytest.raises(UserError, match="not both"):
+        read(write(tmp_path / "c.yaml", **given, methods=["lora"], settings={"method": ["lora"]}))
+    with pytest.raises(UserError, match="method 'prefix' is not possible"):
+        read(write(tmp_path / "d.yaml", **given, methods=["prefix"]))
+
+
 def test_time_and_memory_come_from_earlier_runs_of_the_model(tmp_path: Path) -> None:
     finished_run(RunSpec(items=8, steps=4), lambda method, i, item: "#### x")
     sweep = read(write(tmp_path / "s.yaml", models=["bundled", "a/b"], benchmarks=["capitals"], settings={"items": 16}))

@@ -10,6 +10,7 @@ import pytest
 from spt.events import (
     DataLoaded,
     Event,
+    LoraStep,
     MethodScored,
     ModelLoaded,
     Phase,
@@ -118,6 +119,25 @@ def test_a_run_with_further_arms_has_one_more_phase() -> None:
     assert not view._paces["controls"].complete
     view.update([MethodScored(method="tuned_items", scores=SCORES, time=210)])
     assert view.fraction == pytest.approx(1.0) and view.seconds_left == 0.0
+
+
+def test_a_run_with_lora_has_two_more_phases() -> None:
+    spec = SPEC.model_copy(update={"seeds": 2, "method": ("lora",)})
+    view = RunView.of(whole_run()[:-1], spec)
+    view.update([MethodScored(method="seed-1", scores=SCORES, time=148)])
+    before = view.fraction
+    assert before < 0.8
+    view.update([MethodScored(method="tuned_items", scores=SCORES, time=148)])
+    assert view.fraction > before and view.seconds_left == pytest.approx(10 * 3 / 2 + 4), "half of a step of two arms"
+    view.update([PhaseStarted(phase="lora_tuning", total=10, time=150)])
+    for number in range(1, 6):
+        told = {"learning_rate": 1e-3, "grad_norm": 1.0, "seconds": 2.0}
+        view.update([LoraStep(step=number, loss=1 / number, time=150 + 4 * number, **told)])
+    assert view.headline == "Tuning LoRA: 5 of 10" and list(view.lora_losses) == [1, 2, 3, 4, 5]
+    assert view.phase_seconds_left == pytest.approx(5 * 4)
+    assert len(view.losses) == 10, "the curve of the prompt is its own"
+    view.update(answered("lora", 190, 1))
+    assert view.phase == "lora" and view.scores["lora"] == SCORES
 
 
 def test_time_left_of_the_phase() -> None:

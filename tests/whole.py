@@ -21,6 +21,7 @@ from spt.events import (
     RunFinished,
     RunStarted,
     StepLoss,
+    TuningSummary,
 )
 from spt.metrics import Agreement, JudgeInfo, JudgeScores, MethodScores, Rate, Verdict
 from spt.scoring import score
@@ -107,10 +108,17 @@ def whole_run(spec: RunSpec, respond: Respond = plainly, judged: bool = False, c
             )  # fmt: skip
     for arm in spec.arms:
         folder.append(PromptFiles(prompt_files(spec), arm.name))
+    if "lora" in spec.method:
+        folder.append(PromptFiles(prompt_files(spec), "lora"))
     judge = (
         JudgeInfo(model="judge/model", prompt_version=1, prompt_sha256="ab" * 32, items=8, time=0) if judged else None
     )
-    update = {"analysis": analyse(answers, benchmark.closed, spec.arms), "judge": judge}
+    lora = TuningSummary(
+        steps=spec.steps, seconds=81, trainable_parameters=2_442_240, trainable_share=0.018, final_loss=0.3
+    )  # fmt: skip
+    update = {
+        "analysis": analyse(answers, benchmark.closed, spec.arms), "judge": judge, "lora": lora if spec.method else None
+    }  # fmt: skip
     folder.append(RunFinished(result=result(spec, methods).model_copy(update=update)))
     return folder
 

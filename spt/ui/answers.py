@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 from spt.metrics import Prediction, Verdict
-from spt.spec import METHODS, Method
+from spt.spec import LORA, METHODS, Method
 from spt.ui.difference import marked
-from spt.ui.text import CONTROLS, colour, esc, long_text, mark, method_note, method_title
+from spt.ui.text import BESIDE, CONTROLS, colour, esc, long_text, mark, method_note, method_title
 
 PAGE = 20  # items a page
 
@@ -41,10 +41,10 @@ class Item:
 def join(
     predictions: Mapping[Method, Sequence[Prediction]], verdicts: Mapping[Method, Sequence[Verdict]] | None = None
 ) -> list[Item]:
-    """Items in the order in which they were scored first, with the controls' answers where there are any."""
+    """Items in the order in which they were scored first, with the answers of controls and LoRA where there are any."""
     by_id: dict[str, dict[Method, Prediction]] = {}
     said: dict[str, dict[Method, Verdict]] = {}
-    for method in (*METHODS, *CONTROLS):
+    for method in (*METHODS, *BESIDE):
         for row in predictions.get(method, ()):
             by_id.setdefault(row.id, {})[method] = row
         for verdict in (verdicts or {}).get(method, ()):
@@ -219,6 +219,7 @@ def side_by_side(page: Page, choice: Choice, shots: int, controls: Sequence[Meth
     if not page.items:
         where = f" with “{esc(choice.search.strip())}”" if choice.search.strip() else ""
         return f'<p class="note">{meaning} <b>No item{where}.</b></p>'
-    columns = (*METHODS, *controls)
+    lora = [LORA] if any(LORA in item.by for item in page.items) else []
+    columns = (*METHODS, *lora, *controls)
     cards = "".join(_item(item, page.first + i, shots, columns) for i, item in enumerate(page.items))
     return f'<p class="note">{meaning} <span class="differs">Dotted words</span> are not in the reference.</p>{cards}'

@@ -18,7 +18,7 @@ from spt.ui import uploads
 from spt.ui.text import benchmark_title, esc
 
 MAIN = ("model", "benchmark", "precision")
-EVIDENCE = ("seeds", "control", "holdout_topic")
+EVIDENCE = ("seeds", "control", "method", "holdout_topic")
 DATA = ("data_dir", "answer_format", "template", "pattern")
 OWN = ("answer_format", "template", "pattern")  # of a file of the user's
 LABELS = {
@@ -38,6 +38,7 @@ LABELS = {
     "probe_items": "Probe items",
     "seeds": "Seeds",
     "control": "Controls",
+    "method": "Further method",
     "holdout_topic": "Topic held out",
     "data_dir": "Folder of data sets",
     "answer_format": "Answer format",
@@ -48,6 +49,7 @@ LABELS = {
 INFO = {
     "seeds": "Soft prompts tuned together",
     "control": "Further prompts, tuned on wrong answers in the right form: their format should rise too",
+    "method": "Weights of the model are adapted on the same rows, to compare with. Takes longer than tuning the prompt",
     "holdout_topic": "Tune on all other topics, test on this one. The preview lists them",
     "data_dir": "<hub id>/<config>/<split>.jsonl or .parquet in place of the hub",
     "answer_format": "For a file of your own",
@@ -56,6 +58,7 @@ INFO = {
 }
 PRECISIONS = {"auto": "auto", "fp32": "fp32", "bf16": "bf16", "4bit": "4-bit"}
 CONTROLS = [("Shuffled answers", "shuffled"), ("Any valid answer", "valid-format")]
+FURTHER = [("LoRA", "lora")]
 FORMATS = [
     ("By the file: options copied, else a phrase", ""),
     ("Copy of an option", "option-copy"),
@@ -115,8 +118,9 @@ def _input(name: str, local: bool) -> Any:
         return gr.Dropdown(list(get_args(ChatTemplate)), info=info, **common)
     if name == "answer_format":
         return gr.Dropdown(FORMATS, info=info, **{**common, "value": ""})
-    if name == "control":
-        return gr.CheckboxGroup(CONTROLS, info=info, **{**common, "value": []})
+    if name in ("control", "method"):
+        several = CONTROLS if name == "control" else FURTHER
+        return gr.CheckboxGroup(several, info=info, **{**common, "value": []})
     if field.default is None:
         hints = {"revision": "latest", "template": "<a>{answer}</a>", "pattern": "<a>(.+?)</a>"}
         fixed = name == "data_dir" and not local

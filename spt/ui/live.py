@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from spt.events import DataLoaded, Phase, phases_of
+from spt.events import DataLoaded, Phase, last_method, phases_of
 from spt.findings import percent
 from spt.presets import PRESETS
-from spt.spec import METHODS, RunSpec
+from spt.spec import LORA, METHODS, RunSpec
 from spt.store import Status
 from spt.ui.charts import SATURATION
 from spt.ui.listed import Listed
@@ -33,6 +33,8 @@ DOING: dict[Phase, str] = {
     "tuning": "Tuning the soft prompt",
     "soft_prompt": "Answering with the soft prompt",
     "controls": "Answering with further seeds and controls",
+    "lora_tuning": "Tuning LoRA",
+    "lora": "Answering with LoRA",
 }
 
 
@@ -44,7 +46,7 @@ def model_title(model: str) -> str:
 def phase_title(phase: Phase, shots: int) -> str:
     if phase == "load":
         return "Load"
-    titles = {"tuning": "Tuning", "controls": "Controls"}
+    titles = {"tuning": "Tuning", "controls": "Controls", "lora_tuning": "LoRA tuning"}
     return titles.get(phase) or method_title(phase, shots)
 
 
@@ -70,7 +72,9 @@ def _complete(phase: Phase, view: RunView) -> bool:
         return view.model is not None and view.data is not None
     if phase == "tuning":
         return len(view.losses) >= view.spec.steps
-    return (view.spec.methods[-1] if phase == "controls" else phase) in view.scores
+    if phase == "lora_tuning":
+        return len(view.lora_losses) >= view.spec.steps
+    return last_method(phase) in view.scores
 
 
 def _step(phase: Phase, status: Status, view: RunView) -> str:
@@ -104,7 +108,8 @@ def _how(spec: RunSpec) -> str:
     seeds = f"seeds {spec.seed}–{spec.seed + spec.seeds - 1}" if spec.seeds > 1 else f"seed {spec.seed}"
     controls = f", {count(len(spec.control), 'control')}" if spec.control else ""
     topic = f", tested on {esc(spec.holdout_topic)} alone" if spec.holdout_topic else ""
-    return f"{seeds}{controls}, {count(spec.steps, 'step')} × {spec.batch_size}{topic}"
+    lora = ", LoRA" if LORA in spec.method else ""
+    return f"{seeds}{controls}{lora}, {count(spec.steps, 'step')} × {spec.batch_size}{topic}"
 
 
 def run_html(run: str, status: Status, view: RunView, position: int | None) -> str:

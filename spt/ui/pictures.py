@@ -8,7 +8,7 @@ from math import sqrt
 from spt.analysis import OTHER, REFERENCE, Cells
 from spt.findings import SETTLED, percent
 from spt.spec import METHODS, TUNED_ITEMS, Method
-from spt.ui.text import CONTROLS, colour, esc, method_note, method_title
+from spt.ui.text import BESIDE, colour, esc, method_note, method_title
 
 
 def _cell(name: str, number: int, n: int, label: str = "") -> str:
@@ -42,7 +42,7 @@ def _figure(method: Method, cells: Cells, closed: bool, shots: int) -> str:
 
 def squares(cells: Mapping[Method, Cells], closed: bool, shots: int) -> str:
     """Each method's items by knows × in format. Seeds and tuned items fold away."""
-    first = [m for m in (*METHODS, *CONTROLS) if m in cells]
+    first = [m for m in (*METHODS, *BESIDE) if m in cells]
     rest = [m for m in cells if m not in first and m != TUNED_ITEMS] + [m for m in cells if m == TUNED_ITEMS]
     if not first:
         return ""
@@ -65,7 +65,7 @@ def squares(cells: Mapping[Method, Cells], closed: bool, shots: int) -> str:
 
 def letters(histograms: Mapping[str, Mapping[str, int]], shots: int) -> str:
     """Closed questions: how often each method begins with each letter. Small models settle on one; this shows it."""
-    shown = [name for name in (REFERENCE, *METHODS, *CONTROLS) if name in histograms]
+    shown = [name for name in (REFERENCE, *METHODS, *BESIDE) if name in histograms]
     if len(shown) < 2:
         return ""
     blocks = []

@@ -79,6 +79,14 @@ def facts(spec: RunSpec, loaded: ModelLoaded | None, result: Result | None) -> s
         pairs += [
             ("Trained", f"{result.tuning.trainable_parameters:,} numbers, {share} of the model"),
             ("Tuning", f"{count(result.tuning.steps, 'step')} in {duration(result.tuning.seconds)}"),
+        ]
+        if lora := result.lora:
+            share = f"{lora.trainable_share * 100:.2g} % of the model"
+            pairs += [
+                ("LoRA trained", f"{lora.trainable_parameters:,} numbers, {share}"),
+                ("LoRA tuning", f"{count(lora.steps, 'step')} in {duration(lora.seconds)}"),
+            ]
+        pairs += [
             ("Whole run", duration(sum(result.seconds.values()))),
             ("Peak memory", f"{result.peak_memory_mb / 1024:.1f} GB"),
         ]

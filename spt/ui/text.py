@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spt.benchmarks import BENCHMARKS
 from spt.metrics import Rate
-from spt.spec import METHODS, TUNED_ITEMS, Method
+from spt.spec import LORA, METHODS, TUNED_ITEMS, Method
 
 # Classes of the style sheet, where each has its one colour and dash: a method looks the same wherever it stands.
 COLOUR: dict[Method, str] = {
@@ -19,8 +19,10 @@ COLOUR: dict[Method, str] = {
     "shuffled": "shuffled",
     "valid-format": "valid",
     TUNED_ITEMS: "tuned",
+    LORA: "lora",
 }
 CONTROLS: tuple[Method, ...] = ("shuffled", "valid-format")
+BESIDE: tuple[Method, ...] = (*CONTROLS, LORA)  # methods that answer the same items beside the three
 
 METRICS: dict[str, str] = {"format": "Format following", "knowledge": "Knowledge", "exact_match": "Exact match"}
 
@@ -40,7 +42,7 @@ def method_title(method: Method, shots: int | None = None) -> str:
         "shuffled": "Shuffled answers",
         "valid-format": "Any valid answer",
         TUNED_ITEMS: "Tuned items",
-        "lora": "LoRA",
+        LORA: "LoRA",
     }
     return known.get(method) or f"Seed {method.removeprefix('seed-')}"
 
@@ -51,6 +53,8 @@ def method_note(method: Method) -> str:
         return ""
     if method in CONTROLS:
         return "control"
+    if method == LORA:
+        return "adapter, same rows"
     return "soft prompt, on rows it was tuned on" if method == TUNED_ITEMS else "soft prompt"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -12,7 +13,10 @@ from spt.metrics import MethodScores, Rate
 from spt.spec import RunSpec, UserError
 from spt.ui import answers, charts, difference, form, live, pictures, scores, text, watch
 from spt.ui import rates as tables
+from spt.ui.theme import ASSETS
+from spt.view import RunView
 from tests.ui import samples
+from tests.whole import whole_run
 
 
 class Tags(HTMLParser):
@@ -267,7 +271,7 @@ def test_form_says_every_field_and_its_range() -> None:
 
 
 def test_form_and_spec_are_inverse() -> None:
-    spec = RunSpec(model="org/name", steps=7, revision="main")
+    spec = RunSpec(model="org/name", steps=7, revision="main", method=("lora",), control=("shuffled",))
     assert form.to_spec(tuple(form.from_spec(spec))) == spec
     assert form.to_spec(tuple(form.from_spec(RunSpec()))) == RunSpec()
 
@@ -282,3 +286,33 @@ def test_bad_settings_are_one_sentence(field: str, value: object, words: str) ->
     with pytest.raises(UserError, match=words) as error:
         form.to_spec(tuple(values.values()))
     assert str(error.value).count("\n") == 0
+
+
+def test_lora_has_a_row_a_column_a_square_and_steps_of_its_own() -> None:
+    folder = whole_run(RunSpec(benchmark="capitals-mc", items=20, steps=4, method=("lora",), control=("shuffled",)))
+    result = folder.result()
+    assert result is not None and result.analysis is not None
+    rows = {method: folder.predictions(method) for method in folder.spec.methods}
+    items = answers.join(rows)
+    choice = answers.Choice()
+    page = answers.choose(items, choice)
+    assert answers.side_by_side(page, choice, 3).count('class="reply lora') == 20, "always beside, unlike controls"
+    assert answers.side_by_side(page, choice, 3, answers.controls(items)).count('class="reply') == 5 * 20
+    assert "LoRA" in pictures.squares(result.analysis.cells, True, 3)
+    assert "LoRA" in pictures.letters(result.analysis.letters, 3)
+    assert '<tr class="lora further">' in tables.table(result.methods, folder.spec)
+    facts = scores.facts(folder.spec, None, result)
+    assert "2,442,240 numbers" in facts and "LoRA trained" in facts
+    view = RunView.of(folder.events(), folder.spec)
+    titles = re.findall(r"<b>(.*?)</b>", live.stepper("finished", view))
+    assert titles[-3:] == ["Controls", "LoRA tuning", "LoRA"]
+
+
+def test_a_method_has_the_same_colour_on_the_page_and_in_the_report() -> None:
+    palettes = []
+    for name in ("spt.css", "report.css"):
+        css = (ASSETS / name).read_text()
+        tones = ("zero", "soft", "valid", "lora")
+        palettes.append({tone: re.findall(rf"--{tone}: (#[0-9a-f]+);", css) for tone in tones})
+        assert ".lora { --tone: var(--lora); }" in css
+    assert palettes[0] == palettes[1] and all(len(colours) == 2 for colours in palettes[0].values())
