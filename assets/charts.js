@@ -92,17 +92,19 @@
     const url = new URL(location.href);
     if (name === "run") url.searchParams.delete("tab");
     else url.searchParams.set("tab", name);
+    if (name !== "compare") url.searchParams.delete("compare");
     if (url.href !== location.href) history.replaceState(null, "", url);
   };
 
   // A plain click on a link to a run or to the tab of all runs opens it in this page; every other click is the browser's own.
   const links = (element, trigger) => {
     element.addEventListener("click", (event) => {
-      const link = event.target.closest("a[data-open], a[data-tab]");
+      const link = event.target.closest("a[data-open], a[data-tab], a[data-compare]");
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       if (link.dataset.tab) return trigger("tab", {});
-      trigger("pick", { run: link.dataset.open });
+      if (link.dataset.compare) trigger("compare", { runs: link.dataset.compare });
+      else trigger("pick", { run: link.dataset.open });
       window.scrollTo({ top: 0, behavior: "smooth" });
     });
   };
