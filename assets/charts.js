@@ -46,17 +46,20 @@
     step = to;
     requestAnimationFrame(all);
   };
-  window.addEventListener("load", () => {
+  // Plotly may come after the page has loaded, and then no event of the page tells of it.
+  const looking = setInterval(() => {
+    if (!window.Plotly) return;
+    clearInterval(looking);
     all();
     new MutationObserver(all).observe(document.body, { attributes: true, attributeFilter: ["class"] });
-  });
+  }, 50);
 
   // One Plotly div, drawn in place: a new figure, a new theme or a new width never mounts a second chart.
   const chart = (element, props, watch) => {
     const plot = element.querySelector(".plot");
     let width = 0;
     const again = () => {
-      if (plot.isConnected) return draw(plot, props.value, step);
+      if (plot.isConnected) return draw(plot, props.value, props.value?.still ? null : step);
       charts.delete(again);
       sized.disconnect();
     };

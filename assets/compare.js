@@ -1,6 +1,6 @@
 // The tab Compare: its address, and the counts of the four ways as buttons.
 (() => {
-  // The address names the runs while the tab is open; `spt.tab` asks for them when it is opened.
+  // The address names the runs while the tab is open.
   const compared = (element, watch) => {
     const sync = () => {
       const ids = element.querySelector("[data-compared]")?.dataset.compared, url = new URL(location.href);
@@ -10,7 +10,7 @@
       history.replaceState(null, "", url);
     };
     watch("value", () => requestAnimationFrame(sync));
-    requestAnimationFrame(sync);
+    new IntersectionObserver(sync).observe(element); // it comes into view, also with its tab
   };
 
   const ways = (element, watch, trigger) => {

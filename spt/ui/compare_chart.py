@@ -123,7 +123,8 @@ def figure(name: str, curves: Sequence[Curve]) -> Figure | None:
         _panel(layout, narrow, panel, len(titles), title, steps)
     what = "Format following, knowledge, exact match and training loss" if probed else "Training loss"
     label = f"{what} by tuning step, of {' and '.join(curve.letter for curve in curves)}"
-    return {"data": data, "layout": layout, "narrow": narrow, "label": label}
+    # still: the line of the playback belongs to the charts of its own run.
+    return {"data": data, "layout": layout, "narrow": narrow, "label": label, "still": True}
 
 
 def _panel(layout: Figure, narrow: Figure, panel: int, panels: int, title: str, steps: int) -> None:

@@ -143,12 +143,12 @@ def _marked(row: Prediction | None, wanted: Mark) -> bool:
     return row is not None and mark(row) == wanted
 
 
-def choices(found: Found) -> list[tuple[str, str]]:
+def choices(found: Found, chosen: str) -> list[tuple[str, str]]:
     """The filters with how many items each keeps; the last only where runs have not answered the same."""
     return [
         (f"{each.label} · {found.counts.get(name, 0):,}", name)
         for name, each in FILTERS.items()
-        if name != "some" or found.counts.get(name)
+        if name != "some" or found.counts.get(name) or name == chosen
     ]
 
 

@@ -158,7 +158,8 @@ class CompareTab:
         on(parts["post"].input, lambda look, run: self.pair(look, post=run), parts["post"])
         on(parts["view"].input, self._view, parts["view"])
         on(parts["filter"].input, lambda look, name: self._choose(look, filter=name), parts["filter"])
-        on(parts["search"].input, lambda look, words: self._choose(look, search=words or ""), parts["search"])
+        # `input` says nothing of words that come or go at once.
+        on(parts["search"].change, lambda look, words: self._choose(look, search=words or ""), parts["search"])
         on(parts["previous"].click, lambda look: self._turn(look, -1)).then(None, js=UP_JS)
         on(parts["next"].click, lambda look: self._turn(look, 1)).then(None, js=UP_JS)
 
@@ -283,7 +284,7 @@ class CompareTab:
         views += [(method_title(method), method) for method in ("soft_prompt", "zero_shot", "few_shot")]
         parts["view"] = {"choices": views, "value": view}
         if not four:
-            parts["filter"] = {"choices": compare_items.choices(items), "value": look.choice.filter}
+            parts["filter"] = {"choices": compare_items.choices(items, look.choice.filter), "value": look.choice.filter}
         parts["items"] = {"value": compare_items.html(items, columns, look.choice, four)}
         return parts | {
             "pager": {"visible": items.pages > 1},
