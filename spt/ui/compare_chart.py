@@ -138,7 +138,7 @@ def _panel(layout: Figure, narrow: Figure, panel: int, panels: int, title: str, 
         "Tuning step" if below else "", domain=[left, min(1.0, left + width)], anchor=f"y{name}",
         range=[-0.02 * steps, steps * 1.02], showgrid=False,
     )  # fmt: skip
-    across = {"domain": [max(0.0, top - height), top], "anchor": f"x{name}"}
+    across: Figure = {"domain": [max(0.0, top - height), top], "anchor": f"x{name}"}
     if last:
         layout[f"yaxis{name}"] = _axis(rangemode="tozero", **across)
     else:

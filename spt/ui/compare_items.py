@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 from spt.compare import LETTERS, Mark, Side, four_ways, mark, shared_items
 from spt.metrics import Prediction
 from spt.spec import Method
 from spt.ui.answers import _question, _verdict
 from spt.ui.compared import badge, mark_html
+from spt.ui.difference import marked
 from spt.ui.text import colour, esc, long_text
 from spt.view import count
 
@@ -161,7 +162,10 @@ def html(found: Found, columns: Sequence[Column], choice: Choice, four: bool) ->
         search = f" with “{choice.search.strip()}”" if choice.search.strip() else ""
         return f'<p class="note">{esc(meaning)} <b>No question{esc(search)}.</b></p>'
     cards = "".join(_item(item, found.first + i, columns, four) for i, item in enumerate(found.items))
-    return f'<p class="note">{esc(meaning)} <b>{count(found.kept, "question")}</b></p>{cards}'
+    return (
+        f'<p class="note">{esc(meaning)} <b>{count(found.kept, "question")}</b> '
+        f'<span class="differs">Dotted words</span> are not in the reference.</p>{cards}'
+    )
 
 
 def _item(item: Item, number: int, columns: Sequence[Column], four: bool) -> str:
@@ -170,7 +174,7 @@ def _item(item: Item, number: int, columns: Sequence[Column], four: bool) -> str
         body = '<p class="answer-text empty">not answered</p>'
         if row:
             verdict = f'<span class="marks">{mark_html(mark(row))}</span>' if four else _verdict(row)
-            body = f"{long_text(row.response)}{verdict}"
+            body = f"{long_text(row.response, html=partial(marked, reference=row.target))}{verdict}"
         hit = " hit" if row and row.exact_match else ""
         replies.append(f'<div class="reply {column.tone}{hit}"><h5>{column.heading}</h5>{body}</div>')
     shown = item.shown

@@ -24,8 +24,9 @@ def test_runs_compared(server: str, browser: Any) -> None:
     looping(first, 3)
     page, wrong = opened(browser, f"{server}/?tab=runs")
     selected(page, "runs")
-    for folder in (first, second):
-        page.check(f"input[value='{folder.id}']")
+    page.check(f"input[value='{first.id}']")
+    page.wait_for_selector(".choice >> text=Choose another run")
+    page.check(f"input[value='{second.id}']")
     page.click(".choice a[data-compare]:not([aria-disabled])")
     selected(page, "compare")
     page.wait_for_selector(".compared")
