@@ -46,17 +46,20 @@
     step = to;
     requestAnimationFrame(all);
   };
-  window.addEventListener("load", () => {
+  // Plotly may come after the page has loaded, and then no event of the page tells of it.
+  const looking = setInterval(() => {
+    if (!window.Plotly) return;
+    clearInterval(looking);
     all();
     new MutationObserver(all).observe(document.body, { attributes: true, attributeFilter: ["class"] });
-  });
+  }, 50);
 
   // One Plotly div, drawn in place: a new figure, a new theme or a new width never mounts a second chart.
   const chart = (element, props, watch) => {
     const plot = element.querySelector(".plot");
     let width = 0;
     const again = () => {
-      if (plot.isConnected) return draw(plot, props.value, step);
+      if (plot.isConnected) return draw(plot, props.value, props.value?.still ? null : step);
       charts.delete(again);
       sized.disconnect();
     };
@@ -92,17 +95,19 @@
     const url = new URL(location.href);
     if (name === "run") url.searchParams.delete("tab");
     else url.searchParams.set("tab", name);
+    if (name !== "compare") url.searchParams.delete("compare");
     if (url.href !== location.href) history.replaceState(null, "", url);
   };
 
   // A plain click on a link to a run or to the tab of all runs opens it in this page; every other click is the browser's own.
   const links = (element, trigger) => {
     element.addEventListener("click", (event) => {
-      const link = event.target.closest("a[data-open], a[data-tab]");
+      const link = event.target.closest("a[data-open], a[data-tab], a[data-compare]");
       if (!link || event.ctrlKey || event.metaKey || event.shiftKey) return;
       event.preventDefault();
       if (link.dataset.tab) return trigger("tab", {});
-      trigger("pick", { run: link.dataset.open });
+      if (link.dataset.compare) trigger("compare", { runs: link.dataset.compare });
+      else trigger("pick", { run: link.dataset.open });
       window.scrollTo({ top: 0, behavior: "smooth" });
     });
   };

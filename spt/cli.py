@@ -1,4 +1,4 @@
-"""The command line: `python -m spt run | rescore | runs | ask | report | export | push | models | …`.
+"""The command line: `python -m spt run | rescore | runs | compare | ask | report | export | push | models | …`.
 
 Loads torch only for a run and for its memory.
 """
@@ -20,7 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Column, Table
 
-from spt import cli_ask, cli_eval, cli_rank, cli_share, cli_sweep, queue
+from spt import cli_ask, cli_compare, cli_eval, cli_rank, cli_share, cli_sweep, queue
 from spt.console import Follow, follow_judge, show_facts, show_result
 from spt.events import Message, Result
 from spt.judge import LOCAL_JUDGES, JudgeSettings
@@ -258,6 +258,7 @@ def runs() -> None:
         _complain(problem)
 
 
+app.command()(cli_compare.compare)
 app.command()(cli_ask.ask)
 app.command()(cli_share.report)
 app.command()(cli_share.export)

@@ -64,6 +64,11 @@ _ALL = (
 PRESETS: dict[str, Preset] = {preset.name: preset for preset in _ALL}
 
 
+def model_title(model: str) -> str:
+    """The preset's title, or the last part of a hub id or path."""
+    return PRESETS[model].title if model in PRESETS else model.rstrip("/\\").replace("\\", "/").split("/")[-1] or model
+
+
 def accept_terms(name: str) -> None:
     """Note that the user accepts the terms of a preset. Raises UserError for a name that is no preset."""
     if name not in PRESETS:

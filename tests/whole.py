@@ -13,6 +13,7 @@ from spt.benchmarks import for_spec
 from spt.benchmarks.base import Example
 from spt.events import (
     DataLoaded,
+    MethodScored,
     ModelLoaded,
     Predictions,
     Probe,
@@ -86,6 +87,7 @@ def whole_run(spec: RunSpec, respond: Respond = plainly, judged: bool = False, c
         )
         folder.append(Predictions(method, rows))
         answers[method], methods[method] = rows, MethodScores.of(rows, benchmark.closed)
+        folder.append(MethodScored(method=method, scores=methods[method]))
         if judged:
             verdicts = [
                 Verdict(

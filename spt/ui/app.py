@@ -21,6 +21,7 @@ from spt.spec import RunSpec, UserError
 from spt.store import RunFolder, Store
 from spt.ui import access, form, judging, live, needs, playground, preview, rankings_tab, runs_tab, tabs, tour, uploads
 from spt.ui.answers import Choice
+from spt.ui.compare_tab import CompareTab
 from spt.ui.layout import run_column
 from spt.ui.page import LIGHT, LIVE_POLL, Page, Session
 
@@ -60,20 +61,24 @@ def build(store: Store, rules: access.Rules = access.Rules()) -> gr.Blocks:  # n
                     run_column(page.parts, local)
             with gr.Tab("Runs", id="runs") as all_runs:
                 table, altered = runs_tab.build(store, page.follower.list)
+            with gr.Tab("Compare", id="compare") as compare_tab:
+                compare = CompareTab(page)
             with gr.Tab("Rankings", id="rankings") as rankings:
                 rankings_tab.build(blocks, store, rankings)
             with gr.Tab("Playground", id="play", visible=not rules.read_only) as play_tab:
                 play = playground.Playground(page)
         gr.HTML(live.footer_html())
         page.parts["timer"] = gr.Timer(LIVE_POLL, active=False)
-        page.openers = [page.parts["runs"], table, tour.build(page.follower)]
+        page.openers = [page.parts["runs"], table, compare.parts["head"], tour.build(page.follower)]
         page.altered = [altered]
         given = _wire(blocks, page, session, address, fields, local)
-        by_name = {"run": run_tab, "runs": all_runs, "rankings": rankings}
+        by_name = {"run": run_tab, "runs": all_runs, "compare": compare_tab, "rankings": rankings}
         if not rules.read_only:  # where nobody would answer
             by_name["play"] = play_tab
             play.wire(blocks, play_tab)
         tabs.wire(blocks, strip, by_name, page.openers)
+        others = [tab for tab in by_name.values() if tab is not compare_tab]
+        compare.wire(blocks, compare_tab, others, strip, [table])
         page.parts["runs"].tab(lambda: gr.Tabs(selected="runs"), None, strip, **LIGHT)
         _wire_preview(session, fields, given, shown, rows, close, local)
         page.parts["runs"].pick(_shut, [session], shown, **LIGHT)

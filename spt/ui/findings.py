@@ -9,7 +9,7 @@ from spt.analysis import Analysis
 from spt.findings import Finding, Tone, about, percent
 from spt.spec import Method
 from spt.stats import Equivalence, PairedDifference, UnpairedDifference
-from spt.ui.text import CONTROLS, METRICS, colour, esc, method_title, points
+from spt.ui.text import CONTROLS, METRICS, between, colour, esc, method_title, p_value, signed
 
 # What a tone means for reading the score, as sign and word: colour only repeats it.
 TONES: dict[Tone, tuple[str, str]] = {"good": ("●", "supports"), "bad": ("▲", "doubt"), "neutral": ("–", "note")}
@@ -54,18 +54,6 @@ def _key(findings: Sequence[Finding]) -> str:
     return f'<p class="note">{"; ".join(present)}.</p>' if present else ""
 
 
-def _signed(share: float) -> str:
-    return f"+{points(share)}" if round(share * 100) > 0 else points(share)
-
-
-def _between(low: float, high: float) -> str:
-    return f"{_signed(low)} to {_signed(high)}"
-
-
-def _p(value: float) -> str:
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
 def _who(method: Method, shots: int) -> str:
     control = " control" if method in CONTROLS else ""
     return f'<i class="swatch {colour(method)}"></i>{esc(method_title(method, shots))}{control}'
@@ -90,8 +78,8 @@ def _rates(result: PairedDifference | Equivalence) -> str:
 
 def _difference(result: PairedDifference | Equivalence | UnpairedDifference, picture: str = "") -> str:
     return (
-        f'<td data-title="Difference"><b>{_signed(result.difference)}</b> '
-        f"<small>{_between(result.low, result.high)}</small>{picture}</td>"
+        f'<td data-title="Difference"><b>{signed(result.difference)}</b> '
+        f"<small>{between(result.low, result.high)}</small>{picture}</td>"
     )
 
 
@@ -105,7 +93,7 @@ def _comparisons(analysis: Analysis, shots: int) -> str:
         rows.append(
             f"<tr{' class=first' if first else ''}>{_pair(*pair, shots, same) if first else ''}"
             f'<td class="what">{METRICS[each.metric]}</td>{_rates(result)}{_difference(result)}'
-            f'<td data-title="McNemar p">{_p(result.p)}</td><td data-title="n">{result.n:,}</td></tr>'
+            f'<td data-title="McNemar p">{p_value(result.p)}</td><td data-title="n">{result.n:,}</td></tr>'
         )
     if not rows:
         return ""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from spt.events import DataLoaded, Phase, last_method, phases_of
 from spt.findings import percent
-from spt.presets import PRESETS
+from spt.presets import model_title
 from spt.spec import LORA, METHODS, RunSpec
 from spt.store import Status
 from spt.ui.charts import SATURATION
 from spt.ui.listed import Listed
 from spt.ui.scores import headline
-from spt.ui.text import benchmark_title, colour, esc, marks, method_title, short_model
+from spt.ui.text import benchmark_title, colour, esc, marks, method_title
 from spt.view import RunView, count, duration
 
 STATUS: dict[Status, str] = {
@@ -36,11 +36,6 @@ DOING: dict[Phase, str] = {
     "lora_tuning": "Tuning LoRA",
     "lora": "Answering with LoRA",
 }
-
-
-def model_title(model: str) -> str:
-    """The preset's title, or the last part of a hub id or path."""
-    return PRESETS[model].title if model in PRESETS else short_model(model)
 
 
 def phase_title(phase: Phase, shots: int) -> str:

@@ -23,7 +23,7 @@ def tax(scores: MethodScores) -> float:
     return scores.shown.knowledge.rate - scores.shown.exact_match.rate
 
 
-def _bar(low: float, high: float, at: float) -> str:
+def bar(low: float, high: float, at: float) -> str:
     """An interval and a value drawn to scale, from 0 to 1."""
     return (
         '<span class="range" aria-hidden="true">'
@@ -35,7 +35,7 @@ def _bar(low: float, high: float, at: float) -> str:
 def _rate_cell(rate: Rate, title: str) -> str:
     """Number, interval drawn to scale, interval written out."""
     return (
-        f'<td data-title="{esc(title)}"><b>{percent(rate.rate)}</b>{_bar(rate.low, rate.high, rate.rate)}'
+        f'<td data-title="{esc(title)}"><b>{percent(rate.rate)}</b>{bar(rate.low, rate.high, rate.rate)}'
         f"<small>{interval(rate)}</small></td>"
     )
 
@@ -72,7 +72,7 @@ def _seeds_row(scores: Mapping[Method, MethodScores], seeds: tuple[Method, ...],
         rates = [getattr(scores[seed].shown, metric).rate for seed in seeds]
         low, high, mean = min(rates), max(rates), fmean(rates)
         cells.append(
-            f'<td data-title="{esc(title)}"><b>{percent(mean)}</b>{_bar(low, high, mean)}'
+            f'<td data-title="{esc(title)}"><b>{percent(mean)}</b>{bar(low, high, mean)}'
             f"<small>{low * 100:.0f}–{high * 100:.0f}\u202f%</small></td>"
         )
     cells.append(_tax_cell(fmean(tax(scores[seed]) for seed in seeds)))

@@ -17,7 +17,8 @@ from spt.ui.page import LIGHT
 from spt.ui.runs_table import COLUMNS, MORE, View
 
 LOADED_JS = (
-    "window.spt.links(element, trigger); window.spt.runs(element, props, watch, trigger) /* 'pick' 'ask' 'alter' */"
+    "window.spt.links(element, trigger); window.spt.runs(element, props, watch, trigger) "
+    "/* 'pick' 'ask' 'alter' 'compare' */"
 )
 
 

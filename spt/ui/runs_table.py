@@ -9,10 +9,11 @@ from typing import Any
 
 from spt.findings import percent
 from spt.metrics import Rate
+from spt.presets import model_title
 from spt.spec import METHODS, Method, RunSpec
 from spt.store import Status
 from spt.ui.listed import Listed, RunList
-from spt.ui.live import STATUS, model_title
+from spt.ui.live import STATUS
 from spt.ui.page import BUTTONS
 from spt.ui.text import METRICS, benchmark_title, colour, esc, method_title, short_model
 from spt.view import count, duration

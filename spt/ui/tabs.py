@@ -1,4 +1,4 @@
-"""The tabs and the address: `?tab=runs` opens one, and opening one writes it there."""
+"""The tabs and the address: `?tab=runs` opens one, as `?compare=` does, and opening one writes it there."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def wire(blocks: gr.Blocks, strip: gr.Tabs, by_name: Mapping[str, gr.Tab], opene
     """Keep tabs and address in step, by the ids of the tabs; a run that is picked anywhere is shown in its own tab."""
 
     def named(request: gr.Request) -> object:
-        name = str(request.query_params.get("tab", ""))
+        name = str(request.query_params.get("tab", "compare" if "compare" in request.query_params else ""))
         return gr.Tabs(selected=name) if name in by_name else gr.skip()
 
     blocks.load(named, None, strip, **LIGHT)

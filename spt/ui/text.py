@@ -69,6 +69,19 @@ def points(difference: float) -> str:
     return f"{'−' if value < 0 else ''}{abs(value)}"
 
 
+def signed(share: float) -> str:
+    """`+12`, `−3`, `0`: a difference of two shares in points, with its sign."""
+    return f"+{points(share)}" if round(share * 100) > 0 else points(share)
+
+
+def between(low: float, high: float) -> str:
+    return f"{signed(low)} to {signed(high)}"
+
+
+def p_value(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
 def interval(rate: Rate) -> str:
     """`51–72 %`: the 95 % interval of a rate."""
     return f"{rate.low * 100:.0f}–{rate.high * 100:.0f}\u202f%"

@@ -11,9 +11,10 @@ from pathlib import Path
 import gradio as gr
 
 ASSETS = Path(__file__).resolve().parents[2] / "assets"
-SCRIPTS = ("charts.js", "pictures.js", "runs.js", "playback.js", "kiosk.js")
+SCRIPTS = ("charts.js", "pictures.js", "runs.js", "compare.js", "playback.js", "kiosk.js")
 STYLES = (
-    "spt.css", "evidence.css", "access.css", "runs.css", "rankings.css", "playground.css", "playback.css", "kiosk.css"
+    "spt.css", "evidence.css", "access.css", "runs.css", "compare.css", "rankings.css", "playground.css",
+    "playback.css", "kiosk.css",
 )  # fmt: skip
 SANS = ("ui-sans-serif", "system-ui", "-apple-system", "Segoe UI", "Roboto", "Helvetica Neue", "Arial", "sans-serif")
 MONO = ("ui-monospace", "SFMono-Regular", "Menlo", "Consolas", "DejaVu Sans Mono", "monospace")
