@@ -95,7 +95,8 @@ def _cell(cell: Cell) -> str:
     if pair is not None:
         n = f", n {pair.n}" if cell.left_out else ""
         p = "p < 0.001" if pair.p < 0.001 else f"p {pair.p:.3f}"
-        words += f"\n{pair.difference * 100:+.0f} \\[{pair.low * 100:+.0f}, {pair.high * 100:+.0f}]\n[dim]{p}{n}[/dim]"
+        points, low, high = (f"{round(share * 100):+d}" for share in (pair.difference, pair.low, pair.high))
+        words += f"\n{points} \\[{low}, {high}]\n[dim]{p}{n}[/dim]"
     return words
 
 
