@@ -21,6 +21,7 @@ from spt.spec import RunSpec, UserError
 from spt.store import RunFolder, Store
 from spt.ui import access, form, judging, live, needs, playground, preview, rankings_tab, runs_tab, tabs, tour, uploads
 from spt.ui.answers import Choice
+from spt.ui.blocks import LightBlocks
 from spt.ui.compare_tab import CompareTab
 from spt.ui.layout import run_column
 from spt.ui.page import LIGHT, LIVE_POLL, Page, Session
@@ -43,7 +44,7 @@ SHOWN = ("finished", "queued", "running")  # of a run that Start only shows: not
 def build(store: Store, rules: access.Rules = access.Rules()) -> gr.Blocks:  # noqa: B008 (frozen)
     """The page over the run folders of a store."""
     page, local = Page(store), rules.local
-    with gr.Blocks(title="spt", analytics_enabled=False, fill_width=True) as blocks:
+    with LightBlocks(title="spt", analytics_enabled=False, fill_width=True) as blocks:
         session = gr.State(Session())
         address = gr.Textbox(visible=False)
         gr.HTML(live.header_html(), js_on_load="window.spt.theme(element)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from contextlib import nullcontext
@@ -43,6 +44,8 @@ def launch(rules: Rules, host: str, port: int, kiosk: bool = False) -> tuple[gr.
     if not 0 < port < 65536:
         raise UserError(f"Port {port} is not possible: choose one from 1 to 65535, PORT=7861.")
     make_home()
+    # Gradio would reckon statistics of its last 10,000 events with each event of each page; nobody reads them here.
+    os.environ.setdefault("GRADIO_ANALYTICS_CACHE_FREQUENCY", str(10**9))
     gr.set_static_paths([theme.plotly_js()])
     store = Store()
     page = app.build(store, rules).queue(default_concurrency_limit=None)
