@@ -102,6 +102,6 @@ def test_ten_thousand_items_are_quick() -> None:
     names = ["zero_shot", "few_shot", "soft_prompt", "seed-1", "seed-2", "shuffled", "tuned_items"]
     methods = {name: closed_rows(10_000, 4000 + 100 * i, "ABCD") for i, name in enumerate(names)}
     arms = [Arm("soft_prompt", 0), Arm("seed-1", 1), Arm("seed-2", 2), Arm("shuffled", 0, "shuffled")]
-    start = time.perf_counter()
+    start = time.process_time()  # of the processor: other tests run beside this one
     analyse(methods, closed=True, arms=arms)
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3

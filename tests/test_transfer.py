@@ -138,8 +138,8 @@ def test_the_command_prints_writes_and_refuses(
     file = tmp_path / "scores.json"
     words = ("eval", "--prompt", run.id, "--items", "4")
     assert spt(monkeypatch, *words, "--output", str(file)) == 0
-    said = capsys.readouterr().out
-    assert "4 test items" in said and "Soft prompt" in said and "95 % interval" in said.replace("\u202f", " ")
+    said = " ".join(capsys.readouterr().out.split())  # wherever its lines end
+    assert "4 test items" in said and "Soft prompt" in said and "95 % interval" in said
     found = PromptScores.model_validate_json(file.read_text())
     assert found.transfer is None and json.loads(file.read_text())["transfer"] is None
 

@@ -146,17 +146,19 @@ def _serve() -> None:
 
     from math_verify import parse, verify
 
+    def same(answer: str, reference: str) -> bool:
+        first, second = (parse(text, parsing_timeout=None) for text in (reference, answer))
+        return bool(verify(first, second, timeout_seconds=None))
+
     logging.disable(logging.CRITICAL)
+    same(r"\boxed{0.5}", r"\boxed{\frac{1}{2}}")  # much is loaded at the first comparison: no answer's time
     print("ready", flush=True)
     for line in sys.stdin:
-        answer, reference = json.loads(line)
         try:
-            same = verify(
-                parse(reference, parsing_timeout=None), parse(answer, parsing_timeout=None), timeout_seconds=None
-            )
+            equal = same(*json.loads(line))
         except Exception:  # garbage in: whatever the parser makes of it, it is not the answer
-            same = False
-        print("true" if same else "false", flush=True)
+            equal = False
+        print("true" if equal else "false", flush=True)
 
 
 if __name__ == "__main__":

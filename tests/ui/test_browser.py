@@ -100,7 +100,7 @@ def opened(browser: Any, address: str) -> tuple[Any, list[str]]:
     here = ("http://127.0.0.1:", "data:", "blob:")
     page.on("request", lambda request: None if request.url.startswith(here) else wrong.append(request.url))
     page.goto(address)
-    page.wait_for_selector("#start")
+    page.wait_for_selector("#start", state="attached")  # another tab may be open
     return page, wrong
 
 
