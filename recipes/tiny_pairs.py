@@ -249,7 +249,14 @@ def _listen_to(queue: Any) -> None:
 
 
 def _work(folder: Path, size: Size, seed: int, place: int) -> None:
-    make_pair(folder, size, seed, place, lambda: _queue.put(1))
+    parent = os.getppid()
+
+    def tell() -> None:
+        _queue.put(1)
+        if os.getppid() != parent:
+            raise SystemExit("The process that this one works for was killed.")
+
+    make_pair(folder, size, seed, place, tell)
 
 
 def make(folder: Path, size: Size, workers: int) -> None:
