@@ -12,6 +12,7 @@ less: what the server uses is the most that it can take from a run that wants ev
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import sys
@@ -158,17 +159,20 @@ _WATCH = """() => {
 
 
 def browser() -> None:
-    """One Chromium at a live run with probes, then at the finished one."""
+    """One Chromium at a run that makes a step a second (no model: its events are written here), then at a still one."""
     import shutil
 
     from playwright.sync_api import sync_playwright
 
-    with serving() as (address, _), sync_playwright() as playwright:
-        folder = begun(RunSpec(steps=40, probe_every=10, probe_items=8, items=8))
+    from tests.ui.growing import growing
+    from tests.ui.samples import finished
+
+    with serving() as (address, _), sync_playwright() as playwright, growing(Store(), steps=500) as run:
+        folder = run.folder
+        run.steps(100)
         path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
         chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = chromium.new_page(viewport={"width": 1360, "height": 900})
-        page.set_default_timeout(600_000)
         network = page.context.new_cdp_session(page)
         network.send("Network.enable")
         streams: dict[str, list[int]] = {}
@@ -192,14 +196,19 @@ def browser() -> None:
         page.wait_for_timeout(3000)
         streams.clear()  # of the opening
         first = len(losses(folder))
-        page.wait_for_selector(".pill.finished")
+        for _ in range(60):
+            run.steps(1)
+            page.wait_for_timeout(random.uniform(500, 1500))  # not in step with the page's clock
+        page.wait_for_timeout(2000)
         drawn = {int(step): at for step, at in page.evaluate("() => window.seen").items()}
         late = [drawn[each.step] - each.time for each in losses(folder)[first:] if each.step in drawn]
         print(f"event to page: median {median(late):.2f} s, worst {max(late):.2f} s of {len(late)} steps")
         for what, index in (("text", 0), ("on the wire", 1)):
             sizes = sorted(size[index] / 1000 for size in streams.values() if size[0])
             print(f"update, {what}: median {median(sizes):.1f} kB, largest {sizes[-1]:.1f} kB of {len(sizes)}")
-        page.wait_for_timeout(3000)
+        page.goto(f"{address}/?run={finished(Store()).id}")
+        page.wait_for_selector("#answers article")
+        page.wait_for_timeout(5000)
         asked.clear()
         page.wait_for_timeout(30_000)
         print(f"idle page of a finished run: {len(asked) / 30:.2f} requests a second {sorted(set(asked))[:4]}")
