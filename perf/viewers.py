@@ -169,7 +169,7 @@ def browser() -> None:
 
     with serving() as (address, _), sync_playwright() as playwright, growing(Store(), steps=500) as run:
         folder = run.folder
-        run.steps(100)
+        run.steps(400)
         path = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))))
         chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
         page = chromium.new_page(viewport={"width": 1360, "height": 900})
